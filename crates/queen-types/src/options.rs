@@ -35,64 +35,87 @@ impl RetryBackoff {
     }
 }
 
-/// Everything `/configure` can set on a queue. Field names are the columns of `queen.queues`; [`Default`] is what a
-/// queue created by `/configure` starts from.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QueueOptions {
+macro_rules! queue_options {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        /// Everything `/configure` can set on a queue. Field names are the columns of `queen.queues`; [`Default`] is
+        /// what a queue created by `/configure` starts from.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct QueueOptions {
+            $($(#[$doc])* pub $field: $type,)*
+        }
+
+        /// A change of some options: what is `None` is not touched.
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct OptionsEdit {
+            $($(#[$doc])* pub $field: Option<$type>,)*
+        }
+
+        impl OptionsEdit {
+            /// Sets what the edit names.
+            pub fn apply(&self, options: &mut QueueOptions) {
+                $(if let Some(value) = &self.$field {
+                    options.$field = value.clone();
+                })*
+            }
+        }
+    };
+}
+
+queue_options! {
     /// First discovery key.
-    pub namespace: Namespace,
+    namespace: Namespace,
     /// Second discovery key.
-    pub task: Task,
+    task: Task,
     /// Lease of a pop that names none, seconds.
-    pub lease_time: i32,
+    lease_time: i32,
     /// Redeliveries after failed acks before a message is dead-lettered.
-    pub retry_limit: i32,
+    retry_limit: i32,
     /// First retry delay, milliseconds; effective with `retry_backoff`.
-    pub retry_delay: i32,
+    retry_delay: i32,
     /// Stored and echoed only.
-    pub priority: i32,
+    priority: i32,
     /// Stored and echoed only (`maxSize`).
-    pub max_queue_size: i32,
+    max_queue_size: i32,
     /// Stored and echoed only, seconds.
-    pub ttl: i32,
+    ttl: i32,
     /// Dead-lettering on, combined by OR with the next.
-    pub dead_letter_queue: bool,
+    dead_letter_queue: bool,
     /// Dead-lettering on.
-    pub dlq_after_max_retries: bool,
+    dlq_after_max_retries: bool,
     /// A message is invisible for so long after its append, seconds.
-    pub delayed_processing: i32,
+    delayed_processing: i32,
     /// A partition is withheld until it has been quiet so long, seconds.
-    pub window_buffer: i32,
+    window_buffer: i32,
     /// An under-full long poll may wait so long to fatten, milliseconds, 0..60000.
-    pub min_pop_wait_time: i32,
+    min_pop_wait_time: i32,
     /// Deduplication window, seconds; 0 switches it off.
-    pub dedup_window_seconds: i32,
+    dedup_window_seconds: i32,
     /// Gate of the next two.
-    pub retention_enabled: bool,
+    retention_enabled: bool,
     /// Older segments are deleted, consumed or not, seconds; 0 keeps.
-    pub retention_seconds: i32,
+    retention_seconds: i32,
     /// Older and consumed segments are deleted, seconds; 0 keeps.
-    pub completed_retention_seconds: i32,
+    completed_retention_seconds: i32,
     /// Older segments are deleted whatever, seconds; 0 keeps.
-    pub max_wait_time_seconds: i32,
+    max_wait_time_seconds: i32,
     /// Payloads are stored encrypted.
-    pub encryption_enabled: bool,
+    encryption_enabled: bool,
     /// Whether failed acks delay the redelivery.
-    pub retry_backoff: RetryBackoff,
+    retry_backoff: RetryBackoff,
     /// Ceiling of the retry delay, milliseconds.
-    pub retry_delay_max: i32,
+    retry_delay_max: i32,
     /// Random share added to the delay, 0..1.
-    pub retry_jitter: f32,
+    retry_jitter: f32,
     /// A head message delivered more often is dead-lettered; 0 is off.
-    pub max_delivery_attempts: i32,
+    max_delivery_attempts: i32,
     /// Unmentioned messages below a dead letter are redelivered instead of passed.
-    pub redeliver_skipped: bool,
+    redeliver_skipped: bool,
     /// A cursor idle so long stops pinning retention, seconds; 0 is off.
-    pub group_expiry_seconds: i32,
+    group_expiry_seconds: i32,
     /// Retention spares leased segments.
-    pub protect_leased: bool,
+    protect_leased: bool,
     /// Dead letters older are swept, seconds; 0 keeps.
-    pub dlq_retention_seconds: i32,
+    dlq_retention_seconds: i32,
 }
 
 impl Default for QueueOptions {
@@ -132,4 +155,17 @@ impl Default for QueueOptions {
 impl QueueOptions {
     /// Lease of a queue born by a push or a subscription, seconds; such a queue has the column defaults.
     pub const IMPLICIT_LEASE_TIME: i32 = 60;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_touches_only_what_it_names() {
+        let mut options = QueueOptions { retry_limit: 9, ..QueueOptions::default() };
+        let edit = OptionsEdit { lease_time: Some(7), ..OptionsEdit::default() };
+        edit.apply(&mut options);
+        assert_eq!(options, QueueOptions { lease_time: 7, retry_limit: 9, ..QueueOptions::default() });
+    }
 }

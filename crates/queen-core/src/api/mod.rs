@@ -1,0 +1,7 @@
+//! What goes into a broker call and what comes out: plain values, no JSON and no rows.
+
+mod admin;
+mod data;
+
+pub use admin::*;
+pub use data::*;
