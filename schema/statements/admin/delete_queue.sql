@@ -1,0 +1,6 @@
+-- Deletes a queue; partitions, subscriptions and whatever is left under them go by cascade.
+-- Caller: queen-storage admin::delete_queue, last step of its transaction.
+-- Locks: queues and log_partitions rows (held already), consumer_groups_metadata rows of the queue.
+-- Writes: queues, log_partitions, consumer_groups_metadata.
+-- $1 queue id uuid
+DELETE FROM queen.queues WHERE id = $1::uuid

@@ -1,0 +1,48 @@
+-- Every partition of one queue, by name, with its counts and the times of its oldest and newest segment.
+-- Caller: queen-storage admin::queue_detail.
+-- Locks: none. Writes: nothing.
+-- The same counts as queue_list.sql, one row a partition: probes at both ends of the log, one index range each for the
+-- cursors and the dead letters.
+-- $1 tenant uuid, $2 queue name text
+SELECT
+    p.id, p.name, p.created_at, oldest.created_at AS oldest_at, newest.created_at AS newest_at,
+    n.total, n.backlog, LEAST(c.leased, n.backlog)::int8 AS processing,
+    GREATEST(n.total - n.backlog - d.dead_letter, 0) AS completed, d.dead_letter
+FROM queen.queues q
+JOIN queen.log_partitions p ON p.queue_id = q.id
+LEFT JOIN LATERAL (
+    SELECT s.end_offset, s.created_at
+    FROM queen.log_segments s
+    WHERE s.partition_id = p.id
+    ORDER BY s.base_offset DESC
+    LIMIT 1
+) newest ON TRUE
+LEFT JOIN LATERAL (
+    SELECT s.created_at
+    FROM queen.log_segments s
+    WHERE s.partition_id = p.id
+    ORDER BY s.base_offset
+    LIMIT 1
+) oldest ON TRUE
+CROSS JOIN LATERAL (
+    SELECT
+        COALESCE(
+            min(c.committed) FILTER (WHERE c.consumer_group <> '__QUEUE_MODE__'), min(c.committed), -1
+        ) AS worst,
+        COALESCE(
+            sum(c.batch_end - GREATEST(c.committed, p.log_start - 1)) FILTER (WHERE c.lease_expires_at > now()), 0
+        ) AS leased
+    FROM queen.log_consumers c
+    WHERE c.partition_id = p.id
+) c
+CROSS JOIN LATERAL (
+    SELECT count(*) AS dead_letter FROM queen.log_dlq d WHERE d.partition_id = p.id
+) d
+CROSS JOIN LATERAL (
+    SELECT
+        GREATEST(e.log_end - p.log_start + 1, 0) AS total,
+        GREATEST(e.log_end - GREATEST(c.worst, p.log_start - 1), 0) AS backlog
+    FROM (SELECT GREATEST(p.last_offset, newest.end_offset) AS log_end) e
+) n
+WHERE q.tenant_id = $1::uuid AND q.name = $2::text
+ORDER BY p.name COLLATE "C"

@@ -1,0 +1,12 @@
+-- Creates the partitions that a push found missing. Speculative inserts lock in row order, hence the sort.
+-- Caller: queen-storage ids.rs, after provision_queues. Locks: log_partitions by (queue, name), key share on queues.
+-- Writes: log_partitions.
+-- $1 tenant uuid[], $2 queue text[], $3 partition text[]
+INSERT INTO queen.log_partitions (queue_id, name, created_at, last_write_at)
+SELECT q.id, i.partition, clock_timestamp(), clock_timestamp()
+FROM unnest($1::uuid[], $2::text[], $3::text[]) AS i (tenant, queue, partition)
+CROSS JOIN LATERAL (
+    SELECT q.id FROM queen.queues q WHERE q.tenant_id = i.tenant AND q.name = i.queue OFFSET 0
+) q
+ORDER BY q.id, i.partition COLLATE "C"
+ON CONFLICT (queue_id, name) DO NOTHING
