@@ -1,5 +1,7 @@
 //! A private cluster on the machine's own PostgreSQL: start, stop, crash, adoption, cleanup.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
