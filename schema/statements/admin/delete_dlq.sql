@@ -5,6 +5,6 @@
 -- Writes: log_dlq.
 -- $1 partition ids uuid[]
 DELETE FROM queen.log_dlq
-WHERE id IN (
+WHERE id = ANY (ARRAY (
     SELECT d.id FROM queen.log_dlq d WHERE d.partition_id = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED
-)
+))
