@@ -1,1 +1,40 @@
-//! placeholder
+//! JSON requests and answers of the HTTP API, byte exact.
+//!
+//! This crate knows every JSON key and query parameter, and neither sockets nor rows. Requests are parsed into
+//! values of `queen-types` (so what leaves a parser is valid), borrowing from the body: payloads are never copied
+//! or re-serialised. Answers are written straight into a byte buffer.
+
+mod ack;
+mod body;
+mod configure;
+mod dlq;
+mod error;
+mod json;
+mod lease;
+mod percent;
+mod pop;
+mod push;
+mod query;
+mod resources;
+mod system;
+mod transaction;
+
+pub use ack::{Ack, AckLine, AckRequest, ack_answer};
+pub use body::BodyError;
+pub use configure::{ConfigureRequest, configured};
+pub use dlq::{DlqLine, DlqQuery, dlq_page};
+pub use error::{error_body, error_with_code, pop_refusal};
+pub use lease::{extend_seconds, lease_extended};
+pub use percent::{InvalidUtf8, decode_segment};
+pub use pop::{MessageLine, PartitionLine, PopQuery, PopWriter};
+pub use push::{PushItem, PushLine, PushRequest, push_answer};
+pub use query::{Query, QueryError};
+pub use resources::{
+    CountsLine, DepthLine, DetailPartition, KeyKind, KeyLine, QueueLine, depth, keys, queue_deleted,
+    queue_detail, queue_list,
+};
+pub use system::{Readiness, health, livez, metrics_zero, readyz, status};
+pub use transaction::{
+    TransactionRequest, TransactionRequestError, TxnLine, TxnOperation, transaction_committed,
+    transaction_refused,
+};
