@@ -13,7 +13,12 @@ fn log(info: &PanicHookInfo<'_>) {
     let location = info.location().map(ToString::to_string).unwrap_or_default();
     let current = std::thread::current();
     let thread = current.name().unwrap_or("unnamed");
-    let text = info.payload_as_str().unwrap_or("a payload that is not text");
+    let payload = info.payload();
+    let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (None, Some(text)) => text.as_str(),
+        (None, None) => "a payload that is not text",
+    };
     let backtrace = Backtrace::capture();
     if backtrace.status() == BacktraceStatus::Captured {
         tracing::error!(target: "panic", event = "panic", location, thread, %backtrace, "panicked: {text}");

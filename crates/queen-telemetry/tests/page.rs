@@ -1,5 +1,7 @@
 //! The page as a scraper sees it, from metrics emitted through the macros.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use queen_telemetry::{BuildInfo, CATALOGUE, DatabaseNumbers, Kind, Recorder};

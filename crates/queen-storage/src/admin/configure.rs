@@ -3,13 +3,9 @@
 use queen_pg::{Conn, Pool, step};
 use queen_types::{OptionsEdit, QueueId, QueueName, QueueOptions, TenantId};
 
-use super::error::Error;
 use super::options_row::{OptionTexts, QueueRow, option_params};
-
-const LOAD: &str = include_str!("../../../../schema/statements/admin/queue_load.sql");
-const CREATE: &str = include_str!("../../../../schema/statements/admin/queue_create.sql");
-const LOCK: &str = include_str!("../../../../schema/statements/admin/queue_lock.sql");
-const UPDATE: &str = include_str!("../../../../schema/statements/admin/queue_update.sql");
+use super::sql;
+use crate::StorageError;
 
 /// How often a configure starts over because the queue was deleted between its two steps.
 const ATTEMPTS: usize = 5;
@@ -21,22 +17,22 @@ const ATTEMPTS: usize = 5;
 /// before; concurrent creations of one name end with one row that carries both edits.
 ///
 /// # Errors
-/// [`Error::Pg`] when the database refused or was not reached; nothing was changed then, except when the outcome of a
-/// commit is unknown (a deadline). [`Error::Vanished`] when somebody kept deleting the queue.
+/// [`StorageError::Pg`] when the database refused or was not reached; nothing was changed then, except when the outcome of a
+/// commit is unknown (a deadline). [`StorageError::Gone`] when somebody kept deleting the queue.
 pub async fn configure(
     pool: &Pool,
     tenant: TenantId,
     queue: &QueueName,
     replace: bool,
     edit: &OptionsEdit,
-) -> Result<(QueueId, QueueOptions), Error> {
+) -> Result<(QueueId, QueueOptions), StorageError> {
     let mut conn = pool.get().await?;
     for _ in 0..ATTEMPTS {
         if let Some(done) = configure_once(&mut conn, tenant, queue, replace, edit).await? {
             return Ok(done);
         }
     }
-    Err(Error::Vanished)
+    Err(StorageError::Gone("the queue"))
 }
 
 /// `None` when the queue existed at the insert and was gone at the lock.
@@ -46,7 +42,7 @@ async fn configure_once(
     queue: &QueueName,
     replace: bool,
     edit: &OptionsEdit,
-) -> Result<Option<(QueueId, QueueOptions)>, Error> {
+) -> Result<Option<(QueueId, QueueOptions)>, StorageError> {
     let mut fresh = QueueOptions::default();
     edit.apply(&mut fresh);
     let texts = OptionTexts::of(&fresh);
@@ -54,7 +50,8 @@ async fn configure_once(
 
     let mut tx = conn.begin();
     let create = option_params([&tenant.0, &name], &fresh, &texts);
-    let rows = tx.run(&[step(CREATE, &create), step(LOCK, &[&tenant.0, &name])]).await?;
+    let rows =
+        tx.run(&[step(sql::QUEUE_CREATE, &create), step(sql::QUEUE_LOCK, &[&tenant.0, &name])]).await?;
     let created = rows.first().is_some_and(|r| !r.is_empty());
     let Some(row) = rows.get(1).and_then(|r| r.first()) else {
         tx.rollback().await?;
@@ -78,7 +75,7 @@ async fn configure_once(
     } else {
         let texts = OptionTexts::of(&merged);
         let params = option_params([&stored.id.0, &name], &merged, &texts);
-        tx.commit_with(&[step(UPDATE, &params)]).await?;
+        tx.commit_with(&[step(sql::QUEUE_UPDATE, &params)]).await?;
     }
     Ok(Some((stored.id, merged)))
 }
@@ -86,10 +83,15 @@ async fn configure_once(
 /// One queue with all its options, `None` when there is none.
 ///
 /// # Errors
-/// [`Error::Pg`] when the database was not reached; [`Error::Stored`] when the row holds what this product does not
+/// [`StorageError::Pg`] when the database was not reached; [`StorageError::Misaligned`] when the row holds what this product does not
 /// write.
-pub async fn load_queue(conn: &mut Conn, tenant: TenantId, queue: &QueueName) -> Result<Option<QueueRow>, Error> {
+pub async fn load_queue(
+    pool: &Pool,
+    tenant: TenantId,
+    queue: &QueueName,
+) -> Result<Option<QueueRow>, StorageError> {
+    let mut conn = pool.get().await?;
     let name = queue.as_str();
-    let rows = conn.query(LOAD, &[&tenant.0, &name]).await?;
+    let rows = conn.query(sql::QUEUE_LOAD, &[&tenant.0, &name]).await?;
     rows.first().map(QueueRow::decode).transpose()
 }

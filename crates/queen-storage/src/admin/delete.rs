@@ -1,20 +1,11 @@
 //! Deleting a queue with everything in it.
 
-use queen_pg::{Conn, Row, step};
+use queen_pg::{Pool, Row, step};
 use queen_types::{PartitionId, QueueId, QueueName, TenantId, Uuid};
 
-use super::error::{Error, column};
-
-const PARTITION_IDS: &str = include_str!("../../../../schema/statements/admin/partition_ids.sql");
-const LOCK_DLQ: &str = include_str!("../../../../schema/statements/admin/delete_lock_dlq.sql");
-const LOCK_QUEUE: &str = include_str!("../../../../schema/statements/admin/delete_lock_queue.sql");
-const LOCK_PARTITIONS: &str = include_str!("../../../../schema/statements/admin/delete_lock_partitions.sql");
-const LOCK_CONSUMERS: &str = include_str!("../../../../schema/statements/admin/delete_lock_consumers.sql");
-const DELETE_DLQ: &str = include_str!("../../../../schema/statements/admin/delete_dlq.sql");
-const DELETE_TXNS: &str = include_str!("../../../../schema/statements/admin/delete_txns.sql");
-const DELETE_SEGMENTS: &str = include_str!("../../../../schema/statements/admin/delete_segments.sql");
-const DELETE_CONSUMERS: &str = include_str!("../../../../schema/statements/admin/delete_consumers.sql");
-const DELETE_QUEUE: &str = include_str!("../../../../schema/statements/admin/delete_queue.sql");
+use super::row::column;
+use super::sql;
+use crate::StorageError;
 
 /// What a deletion took away; caches drop these ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,17 +24,20 @@ pub struct DeletedQueue {
 /// they find the rows gone when it is through.
 ///
 /// # Errors
-/// [`Error::Pg`] when the database refused or was not reached; nothing was deleted then, except when the outcome of
+/// [`StorageError::Pg`] when the database refused or was not reached; nothing was deleted then, except when the outcome of
 /// the commit is unknown (a deadline).
 pub async fn delete_queue(
-    conn: &mut Conn,
+    pool: &Pool,
     tenant: TenantId,
     queue: &QueueName,
-) -> Result<Option<DeletedQueue>, Error> {
+) -> Result<Option<DeletedQueue>, StorageError> {
+    let mut conn = pool.get().await?;
     let name = queue.as_str();
     let mut tx = conn.begin();
-    let seen = ids(&tx.query(PARTITION_IDS, &[&tenant.0, &name]).await?)?;
-    let locked = tx.run(&[step(LOCK_DLQ, &[&seen]), step(LOCK_QUEUE, &[&tenant.0, &name])]).await?;
+    let seen = ids(&tx.query(sql::PARTITION_IDS, &[&tenant.0, &name]).await?)?;
+    let locked = tx
+        .run(&[step(sql::DELETE_LOCK_DLQ, &[&seen]), step(sql::DELETE_LOCK_QUEUE, &[&tenant.0, &name])])
+        .await?;
     let Some(row) = locked.get(1).and_then(|rows| rows.first()) else {
         tx.rollback().await?;
         return Ok(None);
@@ -51,35 +45,33 @@ pub async fn delete_queue(
     let id: Uuid = column(row, "id")?;
 
     // Final from here on: a new partition needs a key-share lock of the queue's row.
-    let partitions = ids(&tx.query(LOCK_PARTITIONS, &[&id]).await?)?;
+    let partitions = ids(&tx.query(sql::DELETE_LOCK_PARTITIONS, &[&id]).await?)?;
     tx.commit_with(&[
-        step(LOCK_CONSUMERS, &[&partitions]),
-        step(DELETE_DLQ, &[&partitions]),
-        step(DELETE_TXNS, &[&partitions]),
-        step(DELETE_SEGMENTS, &[&partitions]),
-        step(DELETE_CONSUMERS, &[&partitions]),
-        step(DELETE_QUEUE, &[&id]),
+        step(sql::DELETE_LOCK_CONSUMERS, &[&partitions]),
+        step(sql::DELETE_DLQ, &[&partitions]),
+        step(sql::DELETE_TXNS, &[&partitions]),
+        step(sql::DELETE_SEGMENTS, &[&partitions]),
+        step(sql::DELETE_CONSUMERS, &[&partitions]),
+        step(sql::DELETE_QUEUE, &[&id]),
     ])
     .await?;
-    Ok(Some(DeletedQueue {
-        id: QueueId(id),
-        partitions: partitions.into_iter().map(PartitionId).collect(),
-    }))
+    Ok(Some(DeletedQueue { id: QueueId(id), partitions: partitions.into_iter().map(PartitionId).collect() }))
 }
 
 /// Row ids of the partitions of one queue, ascending; empty when there is none.
 ///
 /// # Errors
-/// [`Error::Pg`] when the database was not reached.
+/// [`StorageError::Pg`] when the database was not reached.
 pub async fn partition_ids_of_queue(
-    conn: &mut Conn,
+    pool: &Pool,
     tenant: TenantId,
     queue: &QueueName,
-) -> Result<Vec<PartitionId>, Error> {
-    let rows = conn.query(PARTITION_IDS, &[&tenant.0, &queue.as_str()]).await?;
+) -> Result<Vec<PartitionId>, StorageError> {
+    let mut conn = pool.get().await?;
+    let rows = conn.query(sql::PARTITION_IDS, &[&tenant.0, &queue.as_str()]).await?;
     Ok(ids(&rows)?.into_iter().map(PartitionId).collect())
 }
 
-fn ids(rows: &[Row]) -> Result<Vec<Uuid>, Error> {
+fn ids(rows: &[Row]) -> Result<Vec<Uuid>, StorageError> {
     rows.iter().map(|row| column(row, "id")).collect()
 }

@@ -1,12 +1,11 @@
 //! The exact backlog of a queue.
 
-use queen_pg::{Conn, Row};
+use queen_pg::{Pool, Row};
 use queen_types::{Group, PartitionName, QueueName, TenantId};
 
-use super::error::{Error, column, named};
-
-const WORST: &str = include_str!("../../../../schema/statements/admin/depth_worst.sql");
-const GROUP: &str = include_str!("../../../../schema/statements/admin/depth_group.sql");
+use super::row::{column, named};
+use super::sql;
+use crate::StorageError;
 
 /// Backlog of one partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,17 +24,18 @@ pub struct PartitionDepth {
 /// retained. Without: what the furthest-behind view owes, and `processing` counts the leases of all groups.
 ///
 /// # Errors
-/// [`Error::Pg`] when the database was not reached; [`Error::Stored`] on a row that this product does not write.
+/// [`StorageError::Pg`] when the database was not reached; [`StorageError::Misaligned`] on a row that this product does not write.
 pub async fn depth(
-    conn: &mut Conn,
+    pool: &Pool,
     tenant: TenantId,
     queue: &QueueName,
     group: Option<&Group>,
-) -> Result<Option<Vec<PartitionDepth>>, Error> {
+) -> Result<Option<Vec<PartitionDepth>>, StorageError> {
+    let mut conn = pool.get().await?;
     let name = queue.as_str();
     let rows = match group {
-        None => conn.query(WORST, &[&tenant.0, &name]).await?,
-        Some(group) => conn.query(GROUP, &[&tenant.0, &name, &group.as_str()]).await?,
+        None => conn.query(sql::DEPTH_WORST, &[&tenant.0, &name]).await?,
+        Some(group) => conn.query(sql::DEPTH_GROUP, &[&tenant.0, &name, &group.as_str()]).await?,
     };
     if rows.is_empty() {
         return Ok(None);
@@ -45,10 +45,12 @@ pub async fn depth(
 }
 
 /// `None` for the lone row of a queue without partitions.
-fn decode(row: &Row) -> Result<Option<PartitionDepth>, Error> {
-    let Some(partition) = column::<Option<&str>>(row, "partition")? else { return Ok(None) };
+fn decode(row: &Row) -> Result<Option<PartitionDepth>, StorageError> {
+    if column::<Option<&str>>(row, "partition")?.is_none() {
+        return Ok(None);
+    }
     Ok(Some(PartitionDepth {
-        partition: named("partition", partition, |t| PartitionName::new(t))?,
+        partition: named(row, "partition", |t| PartitionName::new(t))?,
         pending: column(row, "pending")?,
         processing: column(row, "processing")?,
     }))

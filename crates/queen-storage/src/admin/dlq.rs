@@ -1,14 +1,14 @@
 //! The listing of dead letters.
 
 use bytes::Bytes;
-use queen_pg::{Conn, PgTimestamp, Row};
+use queen_pg::{PgTimestamp, Pool, Row};
 use queen_types::{
     Group, MessageId, Offset, PartitionId, PartitionName, QueueName, TenantId, Timestamp, Uuid,
 };
 
-use super::error::{Error, column, named};
-
-const PAGE: &str = include_str!("../../../../schema/statements/admin/dlq_page.sql");
+use super::row::{column, named};
+use super::sql;
+use crate::StorageError;
 
 /// Which dead letters a page holds.
 #[derive(Debug, Clone, Default)]
@@ -78,8 +78,9 @@ pub struct DlqPage {
 /// One page of the tenant's dead letters. A filter that names what does not exist is an empty page.
 ///
 /// # Errors
-/// [`Error::Pg`] when the database was not reached; [`Error::Stored`] on a row that this product does not write.
-pub async fn dlq_page(conn: &mut Conn, tenant: TenantId, filter: &DlqFilter) -> Result<DlqPage, Error> {
+/// [`StorageError::Pg`] when the database was not reached; [`StorageError::Misaligned`] on a row that this product does not write.
+pub async fn dlq_page(pool: &Pool, tenant: TenantId, filter: &DlqFilter) -> Result<DlqPage, StorageError> {
+    let mut conn = pool.get().await?;
     let queue = filter.queue.as_ref().map(QueueName::as_str);
     let partition = filter.partition.as_ref().map(PartitionName::as_str);
     let group = filter.group.as_ref().map(Group::as_str);
@@ -87,8 +88,9 @@ pub async fn dlq_page(conn: &mut Conn, tenant: TenantId, filter: &DlqFilter) -> 
     let to = filter.to.map(PgTimestamp);
     let limit = filter.limit.max(0);
     let offset = filter.offset.max(0);
-    let rows =
-        conn.query(PAGE, &[&tenant.0, &queue, &partition, &group, &from, &to, &limit, &offset]).await?;
+    let rows = conn
+        .query(sql::DLQ_PAGE, &[&tenant.0, &queue, &partition, &group, &from, &to, &limit, &offset])
+        .await?;
     let total = match rows.first() {
         Some(row) => column(row, "total")?,
         None => 0,
@@ -98,7 +100,7 @@ pub async fn dlq_page(conn: &mut Conn, tenant: TenantId, filter: &DlqFilter) -> 
 }
 
 /// `None` for the lone row of an empty page, and for a record that was replayed or deleted meanwhile.
-fn decode(row: &Row) -> Result<Option<DeadLetterRow>, Error> {
+fn decode(row: &Row) -> Result<Option<DeadLetterRow>, StorageError> {
     let Some(failed_at) = column::<Option<PgTimestamp>>(row, "failed_at")? else { return Ok(None) };
     let payload: Option<&[u8]> = column(row, "payload_raw")?;
     let message_created_at: Option<PgTimestamp> = column(row, "message_created_at")?;
@@ -107,8 +109,8 @@ fn decode(row: &Row) -> Result<Option<DeadLetterRow>, Error> {
         message_id: column::<Option<Uuid>>(row, "message_id")?.map(MessageId),
         transaction_id: column(row, "transaction_id")?,
         partition_id: PartitionId(column(row, "partition_id")?),
-        partition: named("partition", column(row, "partition")?, |t| PartitionName::new(t))?,
-        queue: named("queue", column(row, "queue")?, |t| QueueName::new(t))?,
+        partition: named(row, "partition", |t| PartitionName::new(t))?,
+        queue: named(row, "queue", |t| QueueName::new(t))?,
         offset: column(row, "offset")?,
         group: column(row, "consumer_group")?,
         error: column(row, "error")?,

@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use queen_pg::{Conn, PgTimestamp, Row, step};
+use queen_pg::{PgTimestamp, Pool, Row, step};
 use queen_types::{PartitionId, PartitionName, QueueId, QueueName, TenantId, Timestamp, Uuid};
 
-use super::error::{Error, column, named};
 use super::options_row::QueueRow;
-
-const LIST: &str = include_str!("../../../../schema/statements/admin/queue_list.sql");
-const LIST_SEGMENTS: &str = include_str!("../../../../schema/statements/admin/queue_list_segments.sql");
-const LOAD: &str = include_str!("../../../../schema/statements/admin/queue_load.sql");
-const PARTITIONS: &str = include_str!("../../../../schema/statements/admin/queue_partitions.sql");
-const SEGMENTS: &str = include_str!("../../../../schema/statements/admin/queue_segments.sql");
+use super::row::{column, named};
+use super::sql;
+use crate::StorageError;
 
 /// Message counts of a partition, or their sum over a queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,7 +41,7 @@ impl Counts {
         self.dead_letter += other.dead_letter;
     }
 
-    fn decode(row: &Row) -> Result<Counts, Error> {
+    fn decode(row: &Row) -> Result<Counts, StorageError> {
         Ok(Counts {
             total: column(row, "total")?,
             backlog: column(row, "backlog")?,
@@ -133,17 +129,18 @@ pub struct KeyTotals {
 /// an index of all of them; bytes are left to [`queue_detail`], because they need the rows.
 ///
 /// # Errors
-/// [`Error::Pg`] when the database was not reached; [`Error::Stored`] on a row that this product does not write.
+/// [`StorageError::Pg`] when the database was not reached; [`StorageError::Misaligned`] on a row that this product does not write.
 pub async fn queue_list(
-    conn: &mut Conn,
+    pool: &Pool,
     tenant: TenantId,
     with_segments: bool,
-) -> Result<Vec<QueueListing>, Error> {
-    let rows = conn.query(LIST, &[&tenant.0]).await?;
+) -> Result<Vec<QueueListing>, StorageError> {
+    let mut conn = pool.get().await?;
+    let rows = conn.query(sql::QUEUE_LIST, &[&tenant.0]).await?;
     let mut queues = rows.iter().map(decode_listing).collect::<Result<Vec<_>, _>>()?;
     if with_segments {
         let mut segments = BTreeMap::new();
-        for row in conn.query(LIST_SEGMENTS, &[&tenant.0]).await? {
+        for row in conn.query(sql::QUEUE_LIST_SEGMENTS, &[&tenant.0]).await? {
             segments.insert(QueueId(column::<Uuid>(&row, "queue_id")?), column::<i64>(&row, "segments")?);
         }
         for queue in &mut queues {
@@ -153,11 +150,11 @@ pub async fn queue_list(
     Ok(queues)
 }
 
-fn decode_listing(row: &Row) -> Result<QueueListing, Error> {
+fn decode_listing(row: &Row) -> Result<QueueListing, StorageError> {
     let created_at: PgTimestamp = column(row, "created_at")?;
     Ok(QueueListing {
         id: QueueId(column(row, "id")?),
-        name: named("name", column(row, "name")?, |t| QueueName::new(t))?,
+        name: named(row, "name", |t| QueueName::new(t))?,
         namespace: column(row, "namespace")?,
         task: column(row, "task")?,
         created_at: created_at.0,
@@ -172,14 +169,20 @@ fn decode_listing(row: &Row) -> Result<QueueListing, Error> {
 /// # Errors
 /// As [`queue_list`].
 pub async fn queue_detail(
-    conn: &mut Conn,
+    pool: &Pool,
     tenant: TenantId,
     queue: &QueueName,
-) -> Result<Option<QueueDetail>, Error> {
+) -> Result<Option<QueueDetail>, StorageError> {
+    let mut conn = pool.get().await?;
     let name = queue.as_str();
     let by_name: [&(dyn queen_pg::ToSql + Sync); 2] = [&tenant.0, &name];
-    let answers =
-        conn.transact(&[step(LOAD, &by_name), step(PARTITIONS, &by_name), step(SEGMENTS, &by_name)]).await?;
+    let answers = conn
+        .transact(&[
+            step(sql::QUEUE_LOAD, &by_name),
+            step(sql::QUEUE_PARTITIONS, &by_name),
+            step(sql::QUEUE_SEGMENTS, &by_name),
+        ])
+        .await?;
     let mut answers = answers.into_iter();
     let Some(queue) = answers.next().unwrap_or_default().first().map(QueueRow::decode).transpose()? else {
         return Ok(None);
@@ -197,13 +200,13 @@ pub async fn queue_detail(
     Ok(Some(QueueDetail { queue, partitions, totals, stored }))
 }
 
-fn decode_partition(row: &Row) -> Result<PartitionRow, Error> {
+fn decode_partition(row: &Row) -> Result<PartitionRow, StorageError> {
     let created_at: PgTimestamp = column(row, "created_at")?;
     let oldest: Option<PgTimestamp> = column(row, "oldest_at")?;
     let newest: Option<PgTimestamp> = column(row, "newest_at")?;
     Ok(PartitionRow {
         id: PartitionId(column(row, "id")?),
-        name: named("name", column(row, "name")?, |t| PartitionName::new(t))?,
+        name: named(row, "name", |t| PartitionName::new(t))?,
         created_at: created_at.0,
         counts: Counts::decode(row)?,
         oldest_at: oldest.map(|t| t.0),
@@ -215,16 +218,16 @@ fn decode_partition(row: &Row) -> Result<PartitionRow, Error> {
 ///
 /// # Errors
 /// As [`queue_list`].
-pub async fn namespaces(conn: &mut Conn, tenant: TenantId) -> Result<Vec<KeyTotals>, Error> {
-    Ok(totals_by(queue_list(conn, tenant, false).await?, |queue| &queue.namespace))
+pub async fn namespaces(pool: &Pool, tenant: TenantId) -> Result<Vec<KeyTotals>, StorageError> {
+    Ok(totals_by(queue_list(pool, tenant, false).await?, |queue| &queue.namespace))
 }
 
 /// Every task of the tenant's queues with its totals, by name; queues without one are under `""`.
 ///
 /// # Errors
 /// As [`queue_list`].
-pub async fn tasks(conn: &mut Conn, tenant: TenantId) -> Result<Vec<KeyTotals>, Error> {
-    Ok(totals_by(queue_list(conn, tenant, false).await?, |queue| &queue.task))
+pub async fn tasks(pool: &Pool, tenant: TenantId) -> Result<Vec<KeyTotals>, StorageError> {
+    Ok(totals_by(queue_list(pool, tenant, false).await?, |queue| &queue.task))
 }
 
 fn totals_by(queues: Vec<QueueListing>, key: impl Fn(&QueueListing) -> &String) -> Vec<KeyTotals> {

@@ -3,7 +3,8 @@
 use queen_pg::{PgTimestamp, Row, ToSql};
 use queen_types::{Namespace, QueueId, QueueOptions, RetryBackoff, Task, Timestamp, Uuid};
 
-use super::error::{Error, column, named};
+use super::row::column;
+use crate::StorageError;
 
 /// A queue: its identity and every option.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +19,7 @@ pub struct QueueRow {
 
 impl QueueRow {
     /// Reads a row of `queue_load.sql` or `queue_lock.sql`.
-    pub(super) fn decode(row: &Row) -> Result<QueueRow, Error> {
+    pub(super) fn decode(row: &Row) -> Result<QueueRow, StorageError> {
         let created_at: PgTimestamp = column(row, "created_at")?;
         Ok(QueueRow {
             id: QueueId(column::<Uuid>(row, "id")?),
@@ -28,14 +29,15 @@ impl QueueRow {
     }
 }
 
-fn decode_options(row: &Row) -> Result<QueueOptions, Error> {
+fn decode_options(row: &Row) -> Result<QueueOptions, StorageError> {
     // A queue row that something else inserted may have no namespace or task; that reads as the empty one.
     let namespace: Option<&str> = column(row, "namespace")?;
     let task: Option<&str> = column(row, "task")?;
     let backoff: &str = column(row, "retry_backoff")?;
     Ok(QueueOptions {
-        namespace: named("namespace", namespace.unwrap_or(""), |t| Namespace::new(t))?,
-        task: named("task", task.unwrap_or(""), |t| Task::new(t))?,
+        namespace: Namespace::new(namespace.unwrap_or(""))
+            .map_err(|_| StorageError::Misaligned("namespace"))?,
+        task: Task::new(task.unwrap_or("")).map_err(|_| StorageError::Misaligned("task"))?,
         lease_time: column(row, "lease_time")?,
         retry_limit: column(row, "retry_limit")?,
         retry_delay: column(row, "retry_delay")?,
@@ -53,8 +55,7 @@ fn decode_options(row: &Row) -> Result<QueueOptions, Error> {
         completed_retention_seconds: column(row, "completed_retention_seconds")?,
         max_wait_time_seconds: column(row, "max_wait_time_seconds")?,
         encryption_enabled: column(row, "encryption_enabled")?,
-        retry_backoff: RetryBackoff::parse(backoff)
-            .ok_or_else(|| Error::Stored { column: "retry_backoff", reason: format!("{backoff:?}") })?,
+        retry_backoff: RetryBackoff::parse(backoff).ok_or(StorageError::Misaligned("retry_backoff"))?,
         retry_delay_max: column(row, "retry_delay_max")?,
         retry_jitter: column(row, "retry_jitter")?,
         max_delivery_attempts: column(row, "max_delivery_attempts")?,
