@@ -1,1 +1,117 @@
-//! placeholder
+//! One typed call for every operation of the log, on PostgreSQL.
+//!
+//! Rows in, rows out: this crate knows tables and statements, and nothing of JSON, HTTP or waiting. Each operation is
+//! one file here, one folder under `schema/statements/`. Pure decisions (what an ack does to a cursor) are functions
+//! without a database beside them.
+
+mod error;
+mod ids;
+mod push;
+mod segment;
+pub mod sql;
+
+pub mod ack;
+pub mod admin;
+mod lease;
+pub mod pop;
+mod transaction;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use queen_pg::Pool;
+use queen_segment::{Limits, Packer};
+use queen_types::{PartitionId, QueueName, TenantId};
+
+pub use error::StorageError;
+pub use ids::PartitionKey;
+pub use push::{FrameVerdict, Lane, NewFrame};
+pub use transaction::{TxnFailure, TxnPush, TxnPushed, TxnSuccess};
+
+/// How segments are written.
+#[derive(Debug, Clone)]
+pub struct StorageOptions {
+    /// zstd level of segments, -7..22. Higher costs CPU on push and saves WAL.
+    pub zstd_level: i32,
+    /// Bounds of one segment.
+    pub limits: Limits,
+}
+
+impl Default for StorageOptions {
+    fn default() -> Self {
+        StorageOptions { zstd_level: queen_segment::DEFAULT_LEVEL, limits: Limits::default() }
+    }
+}
+
+/// The log. Cheap to clone.
+#[derive(Clone)]
+pub struct Storage {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    pool: Pool,
+    options: StorageOptions,
+    ids: ids::IdCache,
+    packers: Mutex<Vec<Packer>>,
+}
+
+/// Packers kept for reuse: as many as pack at the same time on a busy machine; each holds about a segment of memory.
+const PACKERS_KEPT: usize = 4;
+
+impl Storage {
+    /// A log over a pool whose database has the schema.
+    pub fn new(pool: Pool, options: StorageOptions) -> Storage {
+        Storage {
+            inner: Arc::new(Inner {
+                pool,
+                options,
+                ids: ids::IdCache::default(),
+                packers: Mutex::new(Vec::new()),
+            }),
+        }
+    }
+
+    /// The pool that every operation takes its connection from.
+    pub fn pool(&self) -> &Pool {
+        &self.inner.pool
+    }
+
+    /// The id of a partition, when it exists. Creates nothing.
+    ///
+    /// # Errors
+    /// See [`StorageError`].
+    pub async fn partition_id(&self, key: &PartitionKey) -> Result<Option<PartitionId>, StorageError> {
+        if let Some(id) = self.inner.ids.get(key) {
+            return Ok(Some(id));
+        }
+        let mut conn = self.inner.pool.get().await?;
+        let found = ids::resolve(&mut ids::On::Conn(&mut conn), &[key]).await?;
+        let id = found.first().copied().flatten();
+        if let Some(id) = id {
+            self.inner.ids.put(key.clone(), id);
+        }
+        Ok(id)
+    }
+
+    /// Drops what is remembered of a queue, after its deletion.
+    pub fn forget_queue(&self, tenant: TenantId, queue: &QueueName) {
+        self.inner.ids.forget_queue(tenant, queue);
+    }
+
+    /// Drops what is remembered of a partition that a statement did not find.
+    pub fn forget_partition(&self, key: &PartitionKey) {
+        self.inner.ids.forget(key);
+    }
+
+    fn with_packer<T>(&self, work: impl FnOnce(&mut Packer) -> T) -> T {
+        let kept = self.inner.packers.lock().pop();
+        let mut packer = kept.unwrap_or_else(|| Packer::new(self.inner.options.zstd_level));
+        let result = work(&mut packer);
+        let mut packers = self.inner.packers.lock();
+        if packers.len() < PACKERS_KEPT {
+            packers.push(packer);
+        }
+        result
+    }
+}

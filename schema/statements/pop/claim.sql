@@ -12,7 +12,8 @@
 -- $1 partition uuid[], $2 group text, $3 worker text (NULL: auto-ack), $4 lease seconds int4[], $5 messages int8,
 -- $6 partitions int8 (NULL: no cap), $7 delayedProcessing int4[], $8 windowBuffer int4[],
 -- $9 windowBuffer holds until quiet boolean (else until the first unserved is old enough or enough are gathered),
--- $10 enough int8, $11 seed from timestamptz[], $12 everything for partitions born since timestamptz[]
+-- $10 enough int8, $11 seed from timestamptz[], $12 everything for partitions born since timestamptz[],
+-- $13 blob bytes int8 after which no further segment is taken
 WITH input AS MATERIALIZED (
     SELECT i.*
     FROM unnest($1::uuid[], $4::int4[], $7::int4[], $8::int4[], $11::timestamptz[], $12::timestamptz[])
@@ -80,8 +81,9 @@ WITH input AS MATERIALIZED (
     SELECT h.ord, h.partition_id, h.lease_seconds, h.present, h.committed,
            s.base_offset, s.created_at, s.blob, GREATEST(s.base_offset, h.committed + 1) AS first_offset,
            s.end_offset - GREATEST(s.base_offset, h.committed + 1) + 1 AS available,
-           sum(s.end_offset - GREATEST(s.base_offset, h.committed + 1) + 1)
-               OVER (ORDER BY h.ord, s.base_offset) AS through
+           (sum(s.end_offset - GREATEST(s.base_offset, h.committed + 1) + 1)
+               OVER (ORDER BY h.ord, s.base_offset))::int8 AS through,
+           (sum(octet_length(s.blob)) OVER (ORDER BY h.ord, s.base_offset)) - octet_length(s.blob) AS bytes_before
     FROM held h
     CROSS JOIN LATERAL (
         -- the segment that covers the next offset, or after a retention gap the one that follows
@@ -107,7 +109,7 @@ WITH input AS MATERIALIZED (
 ), taken AS MATERIALIZED (
     SELECT t.*, LEAST(t.available, $5 - (t.through - t.available)) AS take
     FROM spans t
-    WHERE t.through - t.available < $5
+    WHERE t.through - t.available < $5 AND t.bytes_before < $13::int8
 ), claims AS MATERIALIZED (
     SELECT t.ord, t.partition_id, t.present, t.committed, t.lease_seconds, min(t.first_offset) AS head,
            max(t.first_offset + t.take - 1) AS tail, sum(t.take)::int8 AS messages

@@ -80,7 +80,7 @@ pub struct Message {
     /// Message id.
     pub id: MessageId,
     /// Its deduplication key.
-    pub transaction_id: TransactionId,
+    pub transaction_id: Box<str>,
     /// Trace id, when the producer gave one.
     pub trace_id: Option<Uuid>,
     /// The payload's bytes as pushed.
