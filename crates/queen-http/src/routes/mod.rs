@@ -1,0 +1,65 @@
+//! One file per area of the API.
+
+mod ack;
+mod configure;
+mod dlq;
+mod lease;
+mod pop;
+mod push;
+mod queues;
+mod system;
+mod transaction;
+
+use bytes::Bytes;
+
+use crate::app::App;
+use crate::context::RequestContext;
+use crate::error::ApiError;
+use crate::reply::Answer;
+use crate::router::{Endpoint, Params};
+
+/// One call of a handler: everything of the request that a handler may look at.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) context: RequestContext,
+    /// Decoded path parameters, in the order of the pattern.
+    pub(crate) params: Params,
+    /// What follows the `?`.
+    pub(crate) query: Option<&'a str>,
+    pub(crate) body: Bytes,
+}
+
+impl Call<'_> {
+    /// A path parameter. The route table guarantees that a handler's pattern has it.
+    pub(crate) fn param(&self, index: usize) -> &str {
+        self.params.get(index).map_or("", String::as_str)
+    }
+}
+
+/// Runs the handler of a route.
+pub(crate) async fn dispatch(app: &App, endpoint: Endpoint, call: Call<'_>) -> Result<Answer, ApiError> {
+    match endpoint {
+        Endpoint::Push => push::push(app, call).await,
+        Endpoint::PopDiscovery => pop::discovery(app, call).await,
+        Endpoint::PopQueue => pop::queue(app, call).await,
+        Endpoint::PopPartition => pop::partition(app, call).await,
+        Endpoint::Ack => ack::single(app, call).await,
+        Endpoint::AckBatch => ack::batch(app, call).await,
+        Endpoint::Transaction => transaction::transaction(app, call).await,
+        Endpoint::LeaseExtend => lease::extend(app, call).await,
+        Endpoint::Configure => configure::configure(app, call).await,
+        Endpoint::Queues => queues::list(app, call).await,
+        Endpoint::QueueDetail => queues::detail(app, call).await,
+        Endpoint::QueueDelete => queues::delete(app, call).await,
+        Endpoint::QueueDepth => queues::depth(app, call).await,
+        Endpoint::Namespaces => queues::namespaces(app, call).await,
+        Endpoint::Tasks => queues::tasks(app, call).await,
+        Endpoint::Dlq => dlq::list(app, call).await,
+        Endpoint::Health => Ok(system::health(app).await),
+        Endpoint::Livez => Ok(system::livez(app)),
+        Endpoint::Readyz => system::readyz(app, &call).await,
+        Endpoint::Status => Ok(system::status()),
+        Endpoint::Metrics => Ok(system::metrics(app)),
+        Endpoint::Prometheus => Ok(system::prometheus(app)),
+    }
+}

@@ -1,0 +1,39 @@
+use hyper::StatusCode;
+use queen_core::api::PushItem;
+use queen_types::QueueName;
+use queen_wire::{PushLine, PushRequest, push_answer};
+
+use super::Call;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::reply::{self, Answer};
+
+/// `POST /api/v1/push`. The status is 201 whatever became of the single items.
+pub(super) async fn push(app: &App, call: Call<'_>) -> Result<Answer, ApiError> {
+    let request = PushRequest::parse(&call.body)?;
+    if request.items.is_empty() {
+        return Ok(reply::json(StatusCode::CREATED, push_answer([].into_iter())));
+    }
+    let queues: Vec<QueueName> = request.items.iter().map(|item| item.queue.clone()).collect();
+    let items = request
+        .items
+        .into_iter()
+        .map(|item| PushItem {
+            queue: item.queue,
+            partition: item.partition,
+            transaction_id: item.transaction_id,
+            // The payload stays where it was received.
+            payload: call.body.slice_ref(item.payload.as_bytes()),
+            trace_id: None,
+        })
+        .collect();
+    let results = app.broker.push(call.context.tenant, items, call.context.producer).await;
+    let lines = results.iter().zip(&queues).map(|(result, queue)| PushLine {
+        message_id: result.message_id,
+        transaction_id: result.transaction_id.as_ref(),
+        queue: queue.as_str(),
+        status: result.status,
+        error: result.error.as_deref(),
+    });
+    Ok(reply::json(StatusCode::CREATED, push_answer(lines)))
+}
