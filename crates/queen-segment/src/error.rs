@@ -30,8 +30,8 @@ pub enum SegmentError {
         /// Bytes that are there.
         len: usize,
     },
-    /// The declared size is beyond what may be allocated for one segment.
-    #[error("segment declares {declared} decoded bytes, at most {DECODED_BYTES_MAX} are allowed")]
+    /// The declared size is beyond what may be allocated for a compressed segment.
+    #[error("compressed segment declares {declared} decoded bytes, at most {DECODED_BYTES_MAX} are allowed")]
     TooLarge {
         /// Decoded size that the blob declares, in bytes.
         declared: usize,

@@ -21,8 +21,8 @@ use crate::SegmentError;
 /// Format version that this release writes, the first byte of a blob.
 pub const VERSION: u8 = 1;
 
-/// Largest decoded size that is written or read, in bytes. A frame alone in its segment may hold a whole request
-/// body (64 MiB at most), grown by a third when it is encrypted.
+/// Largest size that a compressed body may decompress to, in bytes; a larger segment stays plain. A frame alone in
+/// its segment may hold a whole request body (64 MiB at most), grown by a third when it is encrypted.
 pub const DECODED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 pub(crate) const HEADER_BYTES: usize = 18;
@@ -83,14 +83,23 @@ impl Header {
             decoded_len: u32::from_le_bytes(take(&mut fields)?),
             checksum: u64::from_le_bytes(take(&mut fields)?),
         };
-        header.check_sizes()?;
+        header.check_sizes(body.len())?;
         Ok((header, body))
     }
 
-    fn check_sizes(&self) -> Result<(), SegmentError> {
+    fn check_sizes(&self, len: usize) -> Result<(), SegmentError> {
         let decoded_len = self.decoded_len as usize;
-        if decoded_len > DECODED_BYTES_MAX {
-            return Err(SegmentError::TooLarge { declared: decoded_len });
+        match self.codec {
+            Codec::Plain if len < decoded_len => {
+                return Err(SegmentError::Truncated { needed: decoded_len, len });
+            }
+            Codec::Plain if len > decoded_len => {
+                return Err(SegmentError::Malformed("bytes follow the declared end of the body"));
+            }
+            Codec::Zstd if decoded_len > DECODED_BYTES_MAX => {
+                return Err(SegmentError::TooLarge { declared: decoded_len });
+            }
+            Codec::Plain | Codec::Zstd => {}
         }
         if self.count == 0 {
             return Err(SegmentError::Malformed("it declares no frames, at least 1 is needed"));
@@ -158,4 +167,29 @@ pub(crate) fn put_sized(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) fn sized_len(len: usize) -> usize {
     let bits = (usize::BITS - len.leading_zeros()).max(1) as usize;
     bits.div_ceil(7) + len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_body_may_be_as_large_as_it_is_and_a_compressed_one_is_bounded() {
+        let decoded_len = DECODED_BYTES_MAX as u32 + 1;
+        let plain = Header { codec: Codec::Plain, count: 1, decoded_len, checksum: 0 };
+        assert_eq!(plain.check_sizes(decoded_len as usize), Ok(()));
+        let zstd = Header { codec: Codec::Zstd, ..plain };
+        assert_eq!(zstd.check_sizes(100), Err(SegmentError::TooLarge { declared: decoded_len as usize }));
+    }
+
+    #[test]
+    fn lengths_take_what_they_are_said_to_take() {
+        for len in [0, 1, 127, 128, 16_383, 16_384, 65_535, 1 << 21] {
+            let mut out = Vec::new();
+            put_sized(&mut out, &vec![7; len]);
+            assert_eq!(out.len(), sized_len(len));
+            let mut rest = &out[..];
+            assert_eq!((take_sized(&mut rest).map(<[u8]>::len), rest.len()), (Ok(len), 0));
+        }
+    }
 }

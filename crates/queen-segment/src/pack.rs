@@ -57,8 +57,8 @@ impl Packer {
     /// Packs one segment. Without frames there is nothing to store: count 0 and an empty blob.
     ///
     /// # Panics
-    /// When the frames decode to more than [`DECODED_BYTES_MAX`] (256 MiB) together, which no reader would accept;
-    /// cut runs with [`split`](crate::split) and bound single payloads well below it.
+    /// When the frames take more than 4 GiB together, four times what PostgreSQL could store. Cut runs with
+    /// [`split`](crate::split).
     pub fn pack<'a>(&mut self, frames: impl IntoIterator<Item = FrameRef<'a>>) -> PackedSegment {
         let hashes = self.encode(frames);
         let count = (hashes.len() / 16) as u32;
@@ -74,26 +74,18 @@ impl Packer {
         self.decoded.clear();
         self.starts.clear();
         for frame in frames {
-            self.starts.push(self.decoded.len() as u32);
+            self.starts.push(offset(self.decoded.len()));
             frame.write(&mut self.decoded);
-            assert!(
-                self.decoded.len() <= DECODED_BYTES_MAX,
-                "frames exceed {DECODED_BYTES_MAX} bytes in one segment"
-            );
             hashes.extend_from_slice(&TxnHash::of(frame.transaction_id.as_bytes()).0);
         }
         for start in &self.starts {
             self.decoded.extend_from_slice(&start.to_le_bytes());
         }
-        assert!(
-            self.decoded.len() <= DECODED_BYTES_MAX,
-            "frames exceed {DECODED_BYTES_MAX} bytes in one segment"
-        );
         hashes
     }
 
     fn seal(&mut self, count: u32) -> Vec<u8> {
-        let decoded_len = self.decoded.len() as u32;
+        let decoded_len = offset(self.decoded.len());
         let checksum = xxh3_64(&self.decoded);
         let codec = if self.compress() { Codec::Zstd } else { Codec::Plain };
         let body = match codec {
@@ -108,7 +100,7 @@ impl Packer {
 
     /// Compresses `decoded` into `compressed`; whether that pays.
     fn compress(&mut self) -> bool {
-        if self.decoded.len() < COMPRESS_BYTES_MIN {
+        if !(COMPRESS_BYTES_MIN..=DECODED_BYTES_MAX).contains(&self.decoded.len()) {
             return false;
         }
         if self.compressor.is_none() {
@@ -133,6 +125,11 @@ impl Packer {
             }
         }
     }
+}
+
+fn offset(bytes: usize) -> u32 {
+    assert!(bytes <= u32::MAX as usize, "{bytes} bytes in one segment, at most 4 GiB fit");
+    bytes as u32
 }
 
 impl Default for Packer {

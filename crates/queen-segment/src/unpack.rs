@@ -30,8 +30,8 @@ impl Unpacker {
     /// Decodes and checks a blob: sizes, checksum, offset table and every frame.
     ///
     /// # Errors
-    /// Whatever makes the blob unreadable, see [`SegmentError`]. Allocates at most
-    /// [`DECODED_BYTES_MAX`](crate::format::DECODED_BYTES_MAX).
+    /// Whatever makes the blob unreadable, see [`SegmentError`]. Allocates at most the size of the blob or
+    /// [`DECODED_BYTES_MAX`](crate::format::DECODED_BYTES_MAX), whichever is larger.
     pub fn open(&mut self, blob: &[u8]) -> Result<SegmentReader, SegmentError> {
         let (header, body) = Header::read(blob)?;
         let decoded = self.decode(&header, body)?;
@@ -45,14 +45,9 @@ impl Unpacker {
     }
 
     fn decode(&mut self, header: &Header, body: &[u8]) -> Result<Bytes, SegmentError> {
-        let needed = header.decoded_len as usize;
         match header.codec {
-            Codec::Plain if body.len() < needed => Err(SegmentError::Truncated { needed, len: body.len() }),
-            Codec::Plain if body.len() > needed => {
-                Err(SegmentError::Malformed("bytes follow the declared end of the body"))
-            }
             Codec::Plain => Ok(Bytes::copy_from_slice(body)),
-            Codec::Zstd => self.decompress(needed, body),
+            Codec::Zstd => self.decompress(header.decoded_len as usize, body),
         }
     }
 

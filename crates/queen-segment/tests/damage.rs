@@ -87,7 +87,14 @@ fn each_error_says_what_is_wrong_and_what_is_allowed() {
         &with(2, &[0xff; 4]),
         "segment is malformed: it declares more frames than its decoded bytes can hold",
     );
-    refused(&with(6, &[0xff; 4]), "segment declares 4294967295 decoded bytes, at most 268435456 are allowed");
+    refused(
+        &with(6, &[0xff; 4]),
+        &format!("segment is truncated: 4294967295 bytes needed, {} left", good.len() - 18),
+    );
+    refused(
+        &[&[1, 1, 1, 0, 0, 0][..], &[0xff; 4], &[0; 20]].concat(),
+        "compressed segment declares 4294967295 decoded bytes, at most 268435456 are allowed",
+    );
     assert!(matches!(
         SegmentReader::open(&with(good.len() - 10, &[0xaa])),
         Err(SegmentError::Checksum { .. })
