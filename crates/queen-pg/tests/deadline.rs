@@ -1,4 +1,6 @@
 //! What runs out of time, or is given up by its caller, ends on the server, and its connection is not used again.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use queen_pg::{PgError, PgOptions, Pool, step};

@@ -1,4 +1,6 @@
 //! Every session has the settings that the statements rely on, whatever the database and the role say.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use queen_pg::{PgOptions, PgTimestamp, Pool};

@@ -1,4 +1,6 @@
 //! Each way to trust the server, with a real server that has a certificate; cancel requests are encrypted as well.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use queen_pg::{PgError, PgOptions, Pool, TlsMode};

@@ -1,4 +1,6 @@
 //! Transactions are atomic whatever fails, take one round trip, and never leave a session half open.
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use queen_pg::{Conn, PgError, PgOptions, Pool, Step, step};
