@@ -1,3 +1,44 @@
-//! The broker as a library: owns pool, caches, waits and tasks.
+//! The broker as a library: it owns the pool, the caches, the waits and the tasks, starts and stops cleanly, and any
+//! number of brokers live in one process.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use queen_core::api::PushItem;
+//! use queen_core::{Broker, BrokerOptions};
+//! use queen_types::{PartitionName, QueueName, TenantId};
+//!
+//! let broker = Broker::start(BrokerOptions::default()).await?;
+//! let item = PushItem {
+//!     queue: QueueName::new("orders")?,
+//!     partition: PartitionName::default(),
+//!     transaction_id: None,
+//!     payload: bytes::Bytes::from_static(b"{\"n\":1}"),
+//!     trace_id: None,
+//! };
+//! let results = broker.push(TenantId::DEFAULT, vec![item], None).await;
+//! println!("{:?}", results[0].status);
+//! broker.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod api;
+
+mod ack;
+mod admin;
+mod broker;
+mod caches;
+mod error;
+mod floor;
+mod health;
+mod leases;
+mod options;
+mod pop;
+mod push;
+mod transaction;
+mod wait;
+
+pub use broker::Broker;
+pub use error::{Error, StartError};
+pub use options::BrokerOptions;
+pub use queen_pg::{PgOptions, PoolStatus, TlsMode};

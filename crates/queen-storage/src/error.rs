@@ -10,6 +10,9 @@ pub enum StorageError {
     /// The database answered rows that its statement cannot produce.
     #[error("misaligned answer: {0}")]
     Misaligned(&'static str),
+    /// The queue takes only encrypted payloads.
+    #[error("the queue is encrypted and this broker has no encryption key; plain text is not stored")]
+    Sealed,
     /// A partition or queue vanished again and again while the operation ran.
     #[error("{0} was deleted while it was in use")]
     Gone(&'static str),
@@ -20,7 +23,7 @@ impl StorageError {
     pub fn class(&self) -> FailureClass {
         match self {
             StorageError::Pg(error) => error.class(),
-            StorageError::Misaligned(_) => FailureClass::Permanent,
+            StorageError::Misaligned(_) | StorageError::Sealed => FailureClass::Permanent,
             StorageError::Gone(_) => FailureClass::Transient,
         }
     }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use queen_pg::{PgTimestamp, Row, step};
+use queen_pg::{Row, step};
 use queen_segment::{FrameRef, PackedSegment, split};
-use queen_types::{FailureClass, MessageId, Offset, PartitionId, Timestamp, TransactionId, Uuid};
+use queen_types::{FailureClass, MessageId, Offset, PartitionId, TransactionId, Uuid};
 use rand::Rng;
 
 use crate::ids::{On, PartitionKey, resolve_or_create};
@@ -92,13 +92,18 @@ pub(crate) struct Outgoing {
 /// What the insert statement says of one segment.
 pub(crate) enum Written {
     /// Stored from this offset on.
-    At(Offset, Timestamp),
+    At(Offset),
     /// Not stored: these frames of the segment repeat stored ones at these offsets. Empty when another segment of the
     /// partition was the reason.
     Repeats(Vec<(usize, Offset)>),
+    /// Not stored: the queue takes only encrypted payloads.
+    Sealed,
     /// The partition does not exist.
     Gone,
 }
+
+/// Whether the frames on their way are encryption envelopes; nothing encrypts yet.
+pub(crate) const ENCRYPTED: bool = false;
 
 /// Binds outgoing segments to the parameters of `push/lock.sql` and `push/insert.sql`.
 pub(crate) struct InsertParams<'a> {
@@ -133,11 +138,12 @@ pub(crate) fn read_written(rows: &[Row], segments: usize) -> Result<Vec<Written>
         let slot = usize::try_from(index).ok().and_then(|i| written.get_mut(i));
         let slot = slot.ok_or(StorageError::Misaligned("push"))?;
         let base: Option<Offset> = row.get(2);
-        *slot = match (base, row.get::<_, Option<PgTimestamp>>(3)) {
-            (Some(base), Some(at)) => Written::At(base, at.0),
-            _ => {
-                let frames: Vec<i32> = row.get::<_, Option<_>>(4).unwrap_or_default();
-                let originals: Vec<Offset> = row.get::<_, Option<_>>(5).unwrap_or_default();
+        *slot = match base {
+            Some(base) => Written::At(base),
+            None if row.get(5) => Written::Sealed,
+            None => {
+                let frames: Vec<i32> = row.get::<_, Option<_>>(3).unwrap_or_default();
+                let originals: Vec<Offset> = row.get::<_, Option<_>>(4).unwrap_or_default();
                 let frames = frames.into_iter().map(|f| usize::try_from(f).unwrap_or(usize::MAX));
                 Written::Repeats(frames.zip(originals).collect())
             }
@@ -270,7 +276,14 @@ impl Storage {
                 step(sql::PUSH_LOCK, &[&params.lock]),
                 step(
                     sql::PUSH_INSERT,
-                    &[&params.partitions, &params.frames, &params.hashes, &params.blobs, &params.vouched],
+                    &[
+                        &params.partitions,
+                        &params.frames,
+                        &params.hashes,
+                        &params.blobs,
+                        &params.vouched,
+                        &ENCRYPTED,
+                    ],
                 ),
             ])
             .await?;
@@ -345,6 +358,10 @@ fn settle(
         progress.fail(&pending, &Arc::new(StorageError::Gone("the partition")));
         return None;
     }
+    if written.iter().any(|w| matches!(w, Written::Sealed)) {
+        progress.fail(&pending, &Arc::new(StorageError::Sealed));
+        return None;
+    }
     let lane = &progress.lanes[pending.lane];
     let frames = pending.frames.iter().map(|f| lane.frames[*f].as_ref());
     let cuts = split(&storage.inner.options.limits, frames.map(|f| f.decoded_len()));
@@ -353,7 +370,7 @@ fn settle(
     for (cut, outcome) in cuts.into_iter().zip(written) {
         let ours = &pending.frames[cut];
         match outcome {
-            Written::At(base, _) => {
+            Written::At(base) => {
                 for (i, frame) in ours.iter().enumerate() {
                     let offset = base + i as Offset;
                     progress.verdicts[pending.lane][*frame] =
@@ -374,7 +391,7 @@ fn settle(
                     }
                 }
             }
-            Written::Gone => {}
+            Written::Gone | Written::Sealed => {}
         }
     }
     if left.is_empty() {

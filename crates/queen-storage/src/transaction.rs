@@ -8,7 +8,7 @@ use queen_types::{LeaseId, MessageId, Offset, PartitionId, TenantId};
 
 use crate::ack::{self, AckEffects, AckRequest, Answer, Bundle, Work};
 use crate::ids::{On, PartitionKey, resolve_or_create};
-use crate::push::{InsertParams, NewFrame, Outgoing, Written, read_written};
+use crate::push::{ENCRYPTED, InsertParams, NewFrame, Outgoing, Written, read_written};
 use crate::{Storage, StorageError, sql};
 
 /// One message of a transaction.
@@ -208,7 +208,14 @@ impl Storage {
                 step(sql::PUSH_LOCK, &[&params.lock]),
                 step(
                     sql::PUSH_INSERT,
-                    &[&params.partitions, &params.frames, &params.hashes, &params.blobs, &params.vouched],
+                    &[
+                        &params.partitions,
+                        &params.frames,
+                        &params.hashes,
+                        &params.blobs,
+                        &params.vouched,
+                        &ENCRYPTED,
+                    ],
                 ),
             ])
             .await
@@ -219,6 +226,7 @@ impl Storage {
         for ((written, origin), out) in written.iter().zip(&origin).zip(&outgoing) {
             match written {
                 Written::At(..) => {}
+                Written::Sealed => return Err(StorageError::Sealed.into()),
                 Written::Gone => return Err(StorageError::Gone("the partition").into()),
                 Written::Repeats(frames) => repeats.extend(
                     frames

@@ -1,22 +1,27 @@
--- Which of some (queue, group) pairs probably have something to claim: the floor under every wake of a parked pop,
--- for all of them in one statement.
+-- How many partitions of some (queue, group) pairs probably have something to claim, counted up to 64: the floor under
+-- every wake of a parked pop, for all of them in one statement.
 -- Caller: queen-storage pop/candidates.rs. Locks: none. Writes: nothing.
 -- $1 queue uuid[], $2 group text[]
-SELECT (i.ord - 1)::int4 AS pair
+SELECT (i.ord - 1)::int4 AS pair, r.partitions
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS i (queue_id, consumer_group, ord)
-WHERE EXISTS (
-    SELECT 1
-    FROM queen.log_partitions p
-    CROSS JOIN LATERAL (
-        SELECT s.end_offset FROM queen.log_segments s
-        WHERE s.partition_id = p.id ORDER BY s.base_offset DESC LIMIT 1
-    ) newest
-    CROSS JOIN LATERAL (
-        SELECT COALESCE(max(c.committed), -1) AS committed,
-               COALESCE(bool_and((c.lease_expires_at IS NULL OR c.lease_expires_at <= clock_timestamp())
-                                 AND (c.retry_at IS NULL OR c.retry_at <= clock_timestamp())), TRUE) AS free
-        FROM queen.log_consumers c
-        WHERE c.partition_id = p.id AND c.consumer_group = i.consumer_group
-    ) c
-    WHERE p.queue_id = i.queue_id AND c.free AND newest.end_offset > c.committed
-)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS partitions
+    FROM (
+        SELECT 1
+        FROM queen.log_partitions p
+        CROSS JOIN LATERAL (
+            SELECT s.end_offset FROM queen.log_segments s
+            WHERE s.partition_id = p.id ORDER BY s.base_offset DESC LIMIT 1
+        ) newest
+        CROSS JOIN LATERAL (
+            SELECT COALESCE(max(c.committed), -1) AS committed,
+                   COALESCE(bool_and((c.lease_expires_at IS NULL OR c.lease_expires_at <= clock_timestamp())
+                                     AND (c.retry_at IS NULL OR c.retry_at <= clock_timestamp())), TRUE) AS free
+            FROM queen.log_consumers c
+            WHERE c.partition_id = p.id AND c.consumer_group = i.consumer_group
+        ) c
+        WHERE p.queue_id = i.queue_id AND c.free AND newest.end_offset > c.committed
+        LIMIT 64
+    ) found
+) r
+WHERE r.partitions > 0

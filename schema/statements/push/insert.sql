@@ -3,7 +3,8 @@
 -- repeated frames are named with the lowest offset that holds their id.
 --
 -- One row comes back per segment whose partition exists: its base offset and time when it was written, else the
--- repeated frames. A segment without a row: its partition is gone.
+-- repeated frames. A segment without a row: its partition is gone. A queue that wants its payloads encrypted takes none
+-- that are not.
 --
 -- The vouched offset narrows the probe: the caller knows that none of the hashes occurs at or below it. One that lies
 -- beyond the log's end is from another life of the partition and is ignored.
@@ -11,7 +12,7 @@
 -- Caller: queen-storage push.rs and transaction.rs, after push/lock.sql. Locks: none beyond those held.
 -- Writes: log_segments.
 -- $1 partition uuid[] (equal ids adjacent, in append order), $2 frames int4[], $3 hashes bytea[], $4 blob bytea[],
--- $5 vouched int8[]
+-- $5 vouched int8[], $6 the payloads are encrypted boolean
 WITH input AS MATERIALIZED (
     SELECT i.ord::int4 AS ord, i.partition_id, i.frames, i.vouched,
            COALESCE(sum(i.frames) OVER (
@@ -21,13 +22,16 @@ WITH input AS MATERIALIZED (
 ), placed AS MATERIALIZED (
     SELECT i.ord, i.partition_id, i.frames, e.log_end + 1 + i.ahead AS base_offset,
            GREATEST(clock_timestamp(), e.newest_at) AS stamp,
-           e.dedup_window,
+           e.dedup_window, e.sealed,
            CASE WHEN i.vouched > e.log_end THEN -1 ELSE i.vouched END AS vouched
     FROM input i
     CROSS JOIN LATERAL (
         SELECT GREATEST(p.last_offset, t.end_offset) AS log_end, t.created_at AS newest_at,
-               (SELECT q.dedup_window_seconds FROM queen.queues q WHERE q.id = p.queue_id) AS dedup_window
+               q.dedup_window_seconds AS dedup_window, q.encryption_enabled AND NOT $6::boolean AS sealed
         FROM queen.log_partitions p
+        CROSS JOIN LATERAL (
+            SELECT q.dedup_window_seconds, q.encryption_enabled FROM queen.queues q WHERE q.id = p.queue_id OFFSET 0
+        ) q
         LEFT JOIN LATERAL (
             SELECT s.end_offset, s.created_at
             FROM queen.log_segments s
@@ -71,10 +75,10 @@ WITH input AS MATERIALIZED (
     SELECT p.partition_id, p.base_offset, p.base_offset + p.frames - 1, p.stamp,
            ($3::bytea[])[p.ord], ($4::bytea[])[p.ord]
     FROM placed p
-    WHERE p.partition_id NOT IN (SELECT r.partition_id FROM repeated r)
-    RETURNING partition_id, base_offset, created_at
+    WHERE NOT p.sealed AND p.partition_id NOT IN (SELECT r.partition_id FROM repeated r)
+    RETURNING partition_id, base_offset
 )
-SELECT p.ord - 1 AS segment, p.partition_id, a.base_offset, a.created_at, r.frames, r.originals
+SELECT p.ord - 1 AS segment, p.partition_id, a.base_offset, r.frames, r.originals, p.sealed
 FROM placed p
 LEFT JOIN added a ON a.partition_id = p.partition_id AND a.base_offset = p.base_offset
 LEFT JOIN (

@@ -8,8 +8,8 @@ mod resolve;
 
 use std::collections::BTreeMap;
 
-use queen_pg::{PgTimestamp, Row, Step, ToSql, Tx, step};
-use queen_types::{AckStatus, Group, LeaseId, Offset, PartitionId, RetryBackoff, TenantId, Timestamp, Uuid};
+use queen_pg::{Row, Step, ToSql, Tx, step};
+use queen_types::{AckStatus, Group, LeaseId, Offset, PartitionId, RetryBackoff, TenantId, Uuid};
 
 pub use decide::{
     ALREADY_COMMITTED, Answer, Cursor, Decision, INVALID_LEASE, Item, Policy, Resolved, UNRESOLVABLE, decide,
@@ -350,8 +350,4 @@ fn read_locked(row: &Row) -> Result<Locked, StorageError> {
         tenant: TenantId(row.get("tenant_id")),
         queue: row.get("queue"),
     })
-}
-
-pub(crate) fn timestamp(row: &Row, column: usize) -> Option<Timestamp> {
-    row.get::<_, Option<PgTimestamp>>(column).map(|t| t.0)
 }

@@ -82,16 +82,23 @@ impl Storage {
             .collect()
     }
 
-    /// Which of the (queue, group) pairs probably have something to claim.
+    /// The (queue, group) pairs that probably have something to claim, by position, with how many partitions they can
+    /// claim (counted up to 64).
     ///
     /// # Errors
     /// See [`StorageError`].
-    pub async fn ready(&self, pairs: &[(QueueId, Group)]) -> Result<Vec<usize>, StorageError> {
+    pub async fn ready(&self, pairs: &[(QueueId, Group)]) -> Result<Vec<(usize, usize)>, StorageError> {
         let queues: Vec<Uuid> = pairs.iter().map(|(queue, _)| queue.0).collect();
         let groups: Vec<&str> = pairs.iter().map(|(_, group)| group.as_str()).collect();
         let mut conn = self.inner.pool.get().await?;
         let rows = conn.query(sql::POP_READY, &[&queues, &groups]).await?;
-        Ok(rows.iter().filter_map(|row| usize::try_from(row.get::<_, i32>(0)).ok()).collect())
+        Ok(rows
+            .iter()
+            .filter_map(|row| {
+                let pair = usize::try_from(row.get::<_, i32>(0)).ok()?;
+                Some((pair, usize::try_from(row.get::<_, i64>(1)).ok()?))
+            })
+            .collect())
     }
 }
 

@@ -94,6 +94,21 @@ impl Storage {
         Err(StorageError::Gone("the queue"))
     }
 
+    /// Where a registered group begins on partitions without its cursor; `None` when it is not registered.
+    ///
+    /// # Errors
+    /// See [`StorageError`].
+    pub async fn stored_registration(
+        &self,
+        tenant: TenantId,
+        queue: QueueId,
+        group: &Group,
+    ) -> Result<Option<Seed>, StorageError> {
+        let mut conn = self.inner.pool.get().await?;
+        let rows = conn.query(sql::POP_REGISTRATION, &[&tenant.0, &group.as_str(), &queue.0]).await?;
+        rows.first().map(stored_seed).transpose()
+    }
+
     async fn subscribe_queue(&self, tenant: TenantId, queue: &QueueName) -> Result<(), StorageError> {
         let (namespace, task) = queue.implied();
         let mut conn = self.inner.pool.get().await?;

@@ -1,0 +1,54 @@
+use std::time::Duration;
+
+use queen_pg::PgOptions;
+use queen_types::SubscriptionMode;
+
+/// How a broker runs. A plain value: nothing reads the environment later.
+#[derive(Debug, Clone)]
+pub struct BrokerOptions {
+    /// The database.
+    pub pg: PgOptions,
+    /// Identity of this broker among others on the same database; 1..128 bytes.
+    pub server_id: String,
+    /// Version of the product, recorded with the schema.
+    pub version: String,
+    /// Create and repair the schema at start. Off: it is taken as it is.
+    pub apply_schema: bool,
+    /// Roles that are granted use of both schemas at every start.
+    pub grant_roles: Vec<String>,
+    /// Serve on a schema of another version with a warning instead of refusing to start.
+    pub schema_mismatch_warn: bool,
+    /// Where a group starts whose first pop names no mode.
+    pub default_subscription: SubscriptionMode,
+    /// Ceiling of a pop's wait; zero means none.
+    pub pop_max_timeout: Duration,
+    /// Decoded bytes after which a pop's answer is full; at least one message is delivered.
+    pub pop_max_bytes: usize,
+    /// zstd level of segments, -7..22.
+    pub zstd_level: i32,
+    /// How often parked pops are looked after although nothing woke them: the longest that a lost wake can cost, and
+    /// how late the expiry of a lease is noticed.
+    pub wait_floor: Duration,
+    /// How long what is known of a queue (options, registrations) is trusted before it is read again; what another
+    /// broker changed is seen this late.
+    pub cache_ttl: Duration,
+}
+
+impl Default for BrokerOptions {
+    fn default() -> Self {
+        BrokerOptions {
+            pg: PgOptions::default(),
+            server_id: "queen".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            apply_schema: true,
+            grant_roles: Vec::new(),
+            schema_mismatch_warn: false,
+            default_subscription: SubscriptionMode::New,
+            pop_max_timeout: Duration::from_secs(300),
+            pop_max_bytes: 8 * 1024 * 1024,
+            zstd_level: 3,
+            wait_floor: Duration::from_secs(1),
+            cache_ttl: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Where a pop looks: candidates with what their queue says about leases and holds.
+
+use std::collections::HashMap;
+
+use queen_storage::PartitionKey;
+use queen_storage::admin::QueueRow;
+use queen_storage::pop::{Candidate, Seed};
+use queen_types::{
+    Group, Namespace, PartitionId, PartitionName, QueueId, QueueName, QueueOptions, StartPoint, Task,
+    TenantId,
+};
+
+use crate::api::PopRequest;
+use crate::{Broker, Error};
+
+/// Candidates of one look.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub(super) candidates: Vec<Candidate>,
+    names: HashMap<PartitionId, PartitionName>,
+}
+
+impl Plan {
+    pub(super) fn name_of(&self, partition: PartitionId) -> PartitionName {
+        self.names.get(&partition).cloned().unwrap_or_default()
+    }
+
+    fn add(
+        &mut self,
+        partition: PartitionId,
+        name: PartitionName,
+        request: &PopRequest,
+        row: &QueueRow,
+        seed: Seed,
+    ) {
+        self.candidates.push(candidate(partition, request, &row.options, seed));
+        self.names.insert(partition, name);
+    }
+}
+
+fn candidate(partition: PartitionId, request: &PopRequest, options: &QueueOptions, seed: Seed) -> Candidate {
+    let queue_lease =
+        if options.lease_time > 0 { options.lease_time } else { QueueOptions::IMPLICIT_LEASE_TIME };
+    Candidate {
+        partition,
+        lease_seconds: request.lease_seconds.map_or(queue_lease, |s| i32::try_from(s).unwrap_or(i32::MAX)),
+        delayed: options.delayed_processing,
+        hold: options.window_buffer,
+        seed,
+    }
+}
+
+/// How many candidates a scan may bring for a pop that claims `partitions` of them: some will be gone when it claims.
+fn scan_limit(partitions: Option<u32>) -> i64 {
+    match partitions {
+        Some(n) if n < 128 => i64::from(n.saturating_mul(4)).clamp(64, 512),
+        Some(n) => i64::from(n).max(512),
+        None => i64::MAX,
+    }
+}
+
+impl Broker {
+    pub(super) async fn plan_queue(
+        &self,
+        tenant: TenantId,
+        queue: &QueueName,
+        request: &PopRequest,
+        start: StartPoint,
+    ) -> Result<Plan, Error> {
+        let storage = &self.inner.storage;
+        let group = &request.group;
+        let (id, seed) = self.inner.caches.registration(storage, tenant, queue, group, start).await?;
+        let Some(row) = self.inner.caches.queue(storage, tenant, queue).await? else {
+            return Ok(Plan::default());
+        };
+        self.scan(request, &[(id, seed, &row)]).await
+    }
+
+    pub(super) async fn plan_partition(
+        &self,
+        tenant: TenantId,
+        queue: &QueueName,
+        partition: &PartitionName,
+        request: &PopRequest,
+        start: StartPoint,
+    ) -> Result<Plan, Error> {
+        let storage = &self.inner.storage;
+        let mut plan = Plan::default();
+        let key = PartitionKey { tenant, queue: queue.clone(), partition: partition.clone() };
+        let Some(row) = self.inner.caches.queue(storage, tenant, queue).await? else { return Ok(plan) };
+        let Some(id) = storage.partition_id(&key).await? else { return Ok(plan) };
+        let seed = self.pinned_seed(tenant, row.id, &request.group, start).await?;
+        plan.add(id, partition.clone(), request, &row, seed);
+        Ok(plan)
+    }
+
+    /// A pop of one partition registers nothing: the stored subscription counts, else the pop's own intent.
+    async fn pinned_seed(
+        &self,
+        tenant: TenantId,
+        queue: QueueId,
+        group: &Group,
+        start: StartPoint,
+    ) -> Result<Seed, Error> {
+        if group.is_queue_mode() {
+            return Ok(Seed::Everything);
+        }
+        let stored = self.inner.storage.stored_registration(tenant, queue, group).await?;
+        Ok(stored.unwrap_or_else(|| start.into()))
+    }
+
+    pub(super) async fn plan_discovery(
+        &self,
+        tenant: TenantId,
+        namespace: Option<&Namespace>,
+        task: Option<&Task>,
+        request: &PopRequest,
+        start: StartPoint,
+    ) -> Result<Plan, Error> {
+        let storage = &self.inner.storage;
+        let mut rows = Vec::new();
+        for queue in storage.matching_queues(tenant, namespace, task).await? {
+            let registered =
+                self.inner.caches.registration(storage, tenant, &queue.name, &request.group, start).await?;
+            if let Some(row) = self.inner.caches.queue(storage, tenant, &queue.name).await? {
+                rows.push((registered, row));
+            }
+        }
+        let queues: Vec<(QueueId, Seed, &QueueRow)> =
+            rows.iter().map(|((id, seed), row)| (*id, *seed, &**row)).collect();
+        self.scan(request, &queues).await
+    }
+
+    /// Scans queues for candidates, and repairs the cursors that it meets beyond their log.
+    async fn scan(&self, request: &PopRequest, queues: &[(QueueId, Seed, &QueueRow)]) -> Result<Plan, Error> {
+        let mut plan = Plan::default();
+        if queues.is_empty() {
+            return Ok(plan);
+        }
+        let ids: Vec<QueueId> = queues.iter().map(|(id, ..)| *id).collect();
+        let limit = scan_limit(request.partitions);
+        let found = self.inner.storage.candidates(&ids, &request.group, limit).await?;
+        let beyond: Vec<PartitionId> = found.iter().filter(|f| f.beyond).map(|f| f.partition).collect();
+        if !beyond.is_empty() {
+            self.inner.storage.clamp_cursors(&beyond, &request.group).await?;
+        }
+        for found in found.into_iter().filter(|f| !f.beyond) {
+            let Some((_, seed, row)) = queues.get(found.queue) else { continue };
+            plan.add(found.partition, found.name, request, row, *seed);
+        }
+        Ok(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scan_limit;
+
+    #[test]
+    fn a_scan_brings_some_candidates_more_than_are_claimed() {
+        assert_eq!(scan_limit(Some(1)), 64);
+        assert_eq!(scan_limit(Some(100)), 400);
+        assert_eq!(scan_limit(Some(128)), 512);
+        assert_eq!(scan_limit(Some(5000)), 5000);
+        assert_eq!(scan_limit(None), i64::MAX);
+    }
+}

@@ -1,0 +1,161 @@
+//! Pushing: repeats inside the request are taken out, the rest goes to storage as one lane per partition.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use queen_storage::{FrameVerdict, Lane, NewFrame, PartitionKey};
+use queen_types::{MessageId, PartitionName, PushStatus, QueueName, TenantId, TransactionId};
+
+use crate::Broker;
+use crate::api::{PushItem, PushResult};
+
+/// Where an item went: the frame of a lane, shared with the items that repeat it.
+struct Placed {
+    lane: usize,
+    frame: usize,
+    /// An earlier item of the request has the same key.
+    repeats: bool,
+    message_id: MessageId,
+    transaction_id: TransactionId,
+}
+
+impl Broker {
+    /// Appends messages; one result per item, in order. Items of one partition are stored in request order and all
+    /// or none of a partition's new ones; partitions are independent.
+    ///
+    /// # Cancel safety
+    /// A dropped call may or may not have stored its messages. Pushing again under the same transaction ids is safe
+    /// inside the deduplication window.
+    pub async fn push(
+        &self,
+        tenant: TenantId,
+        items: Vec<PushItem>,
+        producer: Option<Arc<str>>,
+    ) -> Vec<PushResult> {
+        metrics::counter!("queen_process_push_requests_total").increment(1);
+        metrics::counter!("queen_process_push_messages_total").increment(items.len() as u64);
+        let (lanes, placed) = place(tenant, items, producer.as_ref());
+        let verdicts = self.inner.storage.push(&lanes).await;
+        self.announce(&lanes, &verdicts);
+        placed.into_iter().map(|item| result(item, &lanes, &verdicts)).collect()
+    }
+
+    /// Tells whoever waits that messages landed.
+    fn announce(&self, lanes: &[Lane], verdicts: &[Vec<FrameVerdict>]) {
+        let mut landed: HashMap<(TenantId, &QueueName), Vec<PartitionName>> = HashMap::new();
+        for (lane, verdicts) in lanes.iter().zip(verdicts) {
+            if verdicts.iter().any(|v| matches!(v, FrameVerdict::Queued { .. })) {
+                let key = (lane.key.tenant, &lane.key.queue);
+                landed.entry(key).or_default().push(lane.key.partition.clone());
+            }
+        }
+        for ((tenant, queue), partitions) in landed {
+            self.inner.gates.landed(tenant, queue, &partitions);
+        }
+    }
+}
+
+/// Sorts items into lanes, first of equal keys wins.
+fn place(tenant: TenantId, items: Vec<PushItem>, producer: Option<&Arc<str>>) -> (Vec<Lane>, Vec<Placed>) {
+    let mut lanes: Vec<Lane> = Vec::new();
+    let mut index: HashMap<PartitionKey, usize> = HashMap::new();
+    let mut first: HashMap<(usize, TransactionId), usize> = HashMap::new();
+    let mut placed = Vec::with_capacity(items.len());
+    for item in items {
+        let key = PartitionKey { tenant, queue: item.queue, partition: item.partition };
+        let lane = match lanes.last() {
+            Some(last) if last.key == key => lanes.len() - 1,
+            _ => *index.entry(key.clone()).or_insert_with(|| {
+                lanes.push(Lane { key, frames: Vec::new() });
+                lanes.len() - 1
+            }),
+        };
+        let message_id = MessageId::mint();
+        let frame = lanes[lane].frames.len();
+        let transaction_id = match item.transaction_id {
+            Some(key) => {
+                let leader = *first.entry((lane, key.clone())).or_insert(frame);
+                if leader != frame {
+                    placed.push(Placed {
+                        lane,
+                        frame: leader,
+                        repeats: true,
+                        message_id,
+                        transaction_id: key,
+                    });
+                    continue;
+                }
+                key
+            }
+            None => minted_key(message_id),
+        };
+        lanes[lane].frames.push(NewFrame {
+            message_id,
+            transaction_id: transaction_id.clone(),
+            payload: item.payload,
+            trace_id: item.trace_id,
+            producer_sub: producer.cloned(),
+            encrypted: false,
+        });
+        placed.push(Placed { lane, frame, repeats: false, message_id, transaction_id });
+    }
+    (lanes, placed)
+}
+
+/// The key of an item that names none: its message id.
+pub(crate) fn minted_key(id: MessageId) -> TransactionId {
+    TransactionId::new(id.to_string()).expect("the text of a UUID has no control character and 36 bytes")
+}
+
+fn result(item: Placed, lanes: &[Lane], verdicts: &[Vec<FrameVerdict>]) -> PushResult {
+    let Placed { lane, frame, repeats, message_id, transaction_id } = item;
+    // An item that repeats another takes that one's id, whatever became of it.
+    let message_id = if repeats { lanes[lane].frames[frame].message_id } else { message_id };
+    let (message_id, status, error) = match verdicts.get(lane).and_then(|lane| lane.get(frame)) {
+        Some(FrameVerdict::Queued { .. }) if repeats => (message_id, PushStatus::Duplicate, None),
+        Some(FrameVerdict::Queued { .. }) => (message_id, PushStatus::Queued, None),
+        Some(FrameVerdict::Duplicate { original }) => (*original, PushStatus::Duplicate, None),
+        Some(FrameVerdict::Failed(error)) => {
+            metrics::counter!("queen_db_errors_total", "op" => "push").increment(1);
+            (message_id, PushStatus::Failed, Some(error.to_string()))
+        }
+        None => (message_id, PushStatus::Failed, Some("the push was lost inside the broker".to_owned())),
+    };
+    PushResult { message_id, transaction_id, status, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn item(queue: &str, partition: &str, key: Option<&str>) -> PushItem {
+        PushItem {
+            queue: QueueName::new(queue).unwrap(),
+            partition: PartitionName::new(partition).unwrap(),
+            transaction_id: key.map(|k| TransactionId::new(k).unwrap()),
+            payload: Bytes::from_static(b"1"),
+            trace_id: None,
+        }
+    }
+
+    #[test]
+    fn items_are_sorted_into_lanes_in_order_and_repeats_follow_their_leader() {
+        let items = vec![
+            item("q", "a", Some("x")),
+            item("q", "b", Some("x")),
+            item("q", "a", Some("y")),
+            item("q", "a", Some("x")),
+            item("q", "a", None),
+            item("q", "a", None),
+        ];
+        let (lanes, placed) = place(TenantId::DEFAULT, items, None);
+        assert_eq!(lanes.iter().map(|l| l.frames.len()).collect::<Vec<_>>(), [4, 1]);
+        let where_: Vec<_> = placed.iter().map(|p| (p.lane, p.frame, p.repeats)).collect();
+        assert_eq!(
+            where_,
+            [(0, 0, false), (1, 0, false), (0, 1, false), (0, 0, true), (0, 2, false), (0, 3, false)]
+        );
+        assert_eq!(lanes[0].frames[2].transaction_id.as_str(), lanes[0].frames[2].message_id.to_string());
+    }
+}
