@@ -35,4 +35,16 @@ impl ClusterOptions {
             settings: Vec::new(),
         }
     }
+
+    /// Options for tests: nothing has to reach the disk, and there is room for the connections of many tests at
+    /// once. Meant for [`crate::Cluster::start_ephemeral`].
+    pub fn for_tests(data_dir: impl Into<PathBuf>) -> ClusterOptions {
+        let settings = [("shared_buffers", "128MB"), ("max_wal_size", "2GB")];
+        ClusterOptions {
+            max_connections: 300,
+            fsync: false,
+            settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            ..ClusterOptions::new(data_dir)
+        }
+    }
 }

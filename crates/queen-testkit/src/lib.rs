@@ -11,5 +11,5 @@ mod wait;
 
 pub use database::{TestDb, db, empty_db};
 pub use proxy::FaultProxy;
-pub use server::{VARIABLE, run_settings};
+pub use server::VARIABLE;
 pub use wait::{wait_for, wait_until};

@@ -28,18 +28,6 @@ pub(crate) struct Server {
 
 static SERVER: OnceCell<Server> = OnceCell::const_new();
 
-/// The options of a cluster for tests in a directory that does not exist yet: nothing reaches the disk for sure,
-/// and there is room for the connections of many tests at once.
-pub fn run_settings(data_dir: std::path::PathBuf) -> ClusterOptions {
-    let settings = [("shared_buffers", "128MB"), ("synchronous_commit", "on"), ("max_wal_size", "2GB")];
-    ClusterOptions {
-        max_connections: 300,
-        fsync: false,
-        settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
-        ..ClusterOptions::new(data_dir)
-    }
-}
-
 /// The server of the run, started if the run has none.
 pub(crate) async fn server() -> anyhow::Result<&'static Server> {
     SERVER
@@ -56,7 +44,7 @@ impl Server {
     async fn start_own() -> anyhow::Result<Server> {
         let directory =
             tempfile::Builder::new().prefix("queen-test-").tempdir().context("make a directory")?;
-        let cluster = Cluster::start_ephemeral(run_settings(directory.path().to_path_buf()))
+        let cluster = Cluster::start_ephemeral(ClusterOptions::for_tests(directory.path()))
             .await
             .context("start a cluster for the tests of this process")?;
         // The cluster deletes it.

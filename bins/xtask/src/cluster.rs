@@ -1,0 +1,40 @@
+//! A private PostgreSQL for one task.
+
+use anyhow::Context;
+use queen_pgcluster::{Cluster, ClusterOptions};
+use tokio::runtime::{Builder, Runtime};
+
+/// A cluster that ends with this value, or with this process if that is killed.
+pub(crate) struct TaskCluster {
+    // An option so that it can be stopped, and dropped, inside the runtime.
+    cluster: Option<Cluster>,
+    runtime: Runtime,
+}
+
+impl TaskCluster {
+    pub(crate) fn start() -> anyhow::Result<TaskCluster> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let directory =
+            tempfile::Builder::new().prefix("queen-xtask-").tempdir().context("make a directory")?;
+        let options = ClusterOptions::for_tests(directory.path());
+        let cluster = runtime.block_on(Cluster::start_ephemeral(options)).context("start PostgreSQL")?;
+        // The cluster deletes it.
+        let _ = directory.keep();
+        println!("PostgreSQL {} on port {}", cluster.binaries().major(), cluster.port());
+        Ok(TaskCluster { cluster: Some(cluster), runtime })
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.cluster.as_ref().map_or(0, Cluster::port)
+    }
+}
+
+impl Drop for TaskCluster {
+    fn drop(&mut self) {
+        if let Some(cluster) = self.cluster.take()
+            && let Err(error) = self.runtime.block_on(cluster.stop())
+        {
+            eprintln!("stop PostgreSQL: {error}");
+        }
+    }
+}
