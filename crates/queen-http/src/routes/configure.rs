@@ -1,4 +1,3 @@
-use hyper::StatusCode;
 use queen_core::api::ConfigureRequest;
 use queen_wire::{ConfigureRequest as WireRequest, configured};
 
@@ -10,13 +9,6 @@ use crate::reply::{self, Answer};
 /// `POST /api/v1/configure`
 pub(super) async fn configure(app: &App, call: Call<'_>) -> Result<Answer, ApiError> {
     let request = WireRequest::parse(&call.body)?;
-    // Accepting the flag without a key would store in the clear what its owner believes encrypted.
-    if request.edit.encryption_enabled == Some(true) {
-        return Err(ApiError::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "encryptionEnabled needs an encryption key, and this broker has none",
-        ));
-    }
     let queue = request.queue.clone();
     let request = ConfigureRequest { queue: request.queue, replace: request.replace, edit: request.edit };
     let done = app

@@ -14,9 +14,8 @@ use crate::reply::{self, Answer};
 /// `GET /api/v1/resources/queues`: the full list, newest queue first.
 pub(super) async fn list(app: &App, call: Call<'_>) -> Result<Answer, ApiError> {
     let live = Query::parse(call.query)?.strict("stats")? != Some("cached");
-    let mut queues =
+    let queues =
         app.broker.queues(call.context.tenant).await.map_err(|e| ApiError::core("list failed", e))?;
-    queues.sort_by_key(|q| std::cmp::Reverse(q.created_at));
     Ok(reply::ok(queue_list(queues.iter().map(queue_line), live)))
 }
 
