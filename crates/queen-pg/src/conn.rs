@@ -158,7 +158,8 @@ impl Conn {
         })
     }
 
-    pub(crate) fn deadline(&self) -> Option<Duration> {
+    /// The deadline of this connection's calls.
+    pub fn deadline(&self) -> Option<Duration> {
         self.deadline
     }
 

@@ -25,6 +25,7 @@ pub use error::PgError;
 pub use options::{PgOptions, TlsMode};
 pub use pipeline::{Step, step};
 pub use pool::{Pool, PoolStatus};
+pub use queen_types::FailureClass;
 pub use timestamp::PgTimestamp;
 pub use tokio_postgres::types;
 pub use tokio_postgres::{Row, SimpleQueryMessage, types::ToSql};
