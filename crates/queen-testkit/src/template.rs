@@ -48,15 +48,16 @@ async fn make(server: &Server, client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Applies the tables.
+/// Applies the schema as a broker does at its start.
 async fn fill(server: &Server) -> anyhow::Result<()> {
-    let client = server.connect(NAME).await?;
-    let tables = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema/tables"));
-    let mut files: Vec<_> = tables.read_dir()?.collect::<Result<Vec<_>, _>>()?;
-    files.sort_by_key(|file| file.file_name());
-    for file in files {
-        let sql = std::fs::read_to_string(file.path())?;
-        client.batch_execute(&sql).await.with_context(|| format!("apply {}", file.path().display()))?;
-    }
+    let pool = queen_pg::Pool::new(server.options(NAME))?;
+    let options = queen_schema::ApplyOptions {
+        product_version: env!("CARGO_PKG_VERSION").to_owned(),
+        grant_roles: Vec::new(),
+        mismatch_warn: false,
+        lock_wait: std::time::Duration::from_secs(60),
+    };
+    queen_schema::apply(&pool, &options).await.context("apply the schema")?;
+    pool.close();
     Ok(())
 }
