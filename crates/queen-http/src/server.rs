@@ -84,6 +84,8 @@ impl Server {
         accept_until(&listener, &app, &connections, tokio::time::sleep_until(delay)).await;
 
         drop(listener);
+        // In this order: what a woken pop answers has to tell its client that the connection ends.
+        connections.close();
         app.broker.drain();
         connections.finish(app.options.shutdown_timeout).await
     }
@@ -145,7 +147,7 @@ impl Connections {
             let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), router);
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
+                biased;
                 () = closing.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     tokio::select! {
@@ -153,6 +155,7 @@ impl Connections {
                         () = dropping.cancelled() => return,
                     }
                 }
+                ended = connection.as_mut() => ended,
             };
             if let Err(error) = ended {
                 tracing::debug!(target: "http", %error, "connection ended");
@@ -160,8 +163,13 @@ impl Connections {
         });
     }
 
-    async fn finish(self, limit: Duration) -> Drained {
+    /// Lets no connection outlive its current request.
+    fn close(&self) {
         self.closing.cancel();
+    }
+
+    /// Waits for the connections to end, and drops those that do not.
+    async fn finish(self, limit: Duration) -> Drained {
         self.tasks.close();
         if tokio::time::timeout(limit, self.tasks.wait()).await.is_ok() {
             return Drained::Clean;

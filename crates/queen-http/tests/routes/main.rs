@@ -1,0 +1,16 @@
+//! Routes against a real broker on a database of its own, over a real socket. The path of a test is the path of the
+//! API.
+
+#![allow(clippy::unwrap_used)]
+
+mod ack;
+mod configure;
+mod edge;
+mod lease;
+mod pop;
+mod push;
+mod resources;
+mod routing;
+mod shutdown;
+mod system;
+mod transaction;
