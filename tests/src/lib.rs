@@ -1,1 +1,3 @@
-//! placeholder
+//! Whole brokers on a real PostgreSQL, and what their tests share.
+
+pub mod broker;
