@@ -30,8 +30,8 @@ pub struct TestDb {
 /// When PostgreSQL is not installed or the schema does not apply.
 pub async fn db() -> anyhow::Result<TestDb> {
     let server = server().await?;
-    template::ensure(server).await?;
-    create(server, Some(template::NAME)).await
+    let template = template::ensure(server).await?;
+    create(server, Some(template)).await
 }
 
 /// A new database with nothing in it.

@@ -1,7 +1,7 @@
 //! A manifest against its row.
 
 use super::manifest::{Dependency, Manifest};
-use super::table::{FREE, GUARDED, Layer, ROWS, Row, TESTKIT};
+use super::table::{FREE, GUARDED, Layer, ROWS, Row, TEST_SUPPORT};
 
 /// What the manifest uses and may not. Each text names the crate, the dependency and what is allowed.
 pub(crate) fn check(manifest: &Manifest) -> Vec<String> {
@@ -43,7 +43,7 @@ fn check_one(row: &Row, dependency: &Dependency) -> Option<String> {
 
 fn check_ours(row: &Row, dependency: &Dependency) -> Option<String> {
     let package = dependency.package.as_str();
-    let for_tests = dependency.is_dev && package == TESTKIT && row.layer >= Layer::TwoA;
+    let for_tests = dependency.is_dev && TEST_SUPPORT.contains(&package) && row.layer >= Layer::TwoA;
     if for_tests || row.queen.contains(&package) {
         return None;
     }

@@ -61,8 +61,8 @@ pub(crate) const GUARDED: &[&str] = &[
 /// Packages of tests and benches, which may use everything.
 pub(crate) const FREE: &[&str] = &["queen-tests", "queen-client-rust-tests", "queen-benches"];
 
-/// What tests of layer 2 and above may use besides their row.
-pub(crate) const TESTKIT: &str = "queen-testkit";
+/// What tests of layer 2 and above may use besides their row: the crates under the testkit take the cluster itself.
+pub(crate) const TEST_SUPPORT: &[&str] = &["queen-testkit", "queen-pgcluster"];
 
 const HTTP: [&str; 5] = ["tokio", "tokio-util", "hyper", "hyper-util", "http-body-util"];
 
