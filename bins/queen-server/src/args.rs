@@ -1,0 +1,214 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use queen_config::Format;
+
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+Queen, a partitioned message broker on PostgreSQL
+
+usage: queen-server [--config FILE]                      serve; configured by the environment (PG_HOST, PORT, ...)
+       queen-server dev [--data DIR] [--port N] [--fresh]
+                                                         serve on a private PostgreSQL cluster that is made when
+                                                         missing and kept; --fresh deletes its data first
+       queen-server config check [--config FILE]         check the configuration and exit
+       queen-server config print [--format toml|env|json] [--config FILE]
+                                                         show what is in force and where it comes from
+       queen-server config schema                        show every variable
+       queen-server migrate                              says why there is no offline migration
+       queen-server --version | --help
+
+exit codes: 0 done, 1 refused to start, 130 or 143 ended by a second SIGINT or SIGTERM
+";
+
+/// A parsed command line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Serve.
+    Serve(ConfigFile),
+    /// Serve on a private cluster.
+    Dev(DevArgs),
+    /// Check the configuration.
+    ConfigCheck(ConfigFile),
+    /// Show the configuration.
+    ConfigPrint(ConfigFile, Format),
+    /// Show every variable there is.
+    ConfigSchema,
+    /// Explain that there is no offline migration.
+    Migrate,
+    /// Print [`HELP`].
+    Help,
+    /// Print the version.
+    Version,
+}
+
+/// The configuration file named on the command line.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ConfigFile(pub(crate) Option<PathBuf>);
+
+/// Arguments of `dev`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct DevArgs {
+    pub(crate) config: ConfigFile,
+    /// Where the data is kept.
+    pub(crate) data: Option<PathBuf>,
+    /// The HTTP port, instead of the configured one.
+    pub(crate) port: Option<u16>,
+    /// Delete the data first.
+    pub(crate) fresh: bool,
+}
+
+/// Parses what follows the program's name.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> anyhow::Result<Command> {
+    let mut args = Args { rest: args.into_iter().collect::<Vec<_>>().into_iter() };
+    let Some(first) = args.rest.as_slice().first().map(|a| a.to_string_lossy().into_owned()) else {
+        return Ok(Command::Serve(ConfigFile::default()));
+    };
+    match first.as_str() {
+        "--help" | "-h" | "help" => Ok(Command::Help),
+        "--version" | "-V" => Ok(Command::Version),
+        // Whatever else stands there: the answer is the same.
+        "migrate" => Ok(Command::Migrate),
+        "dev" => {
+            args.rest.next();
+            args.dev().map(Command::Dev)
+        }
+        "config" => {
+            args.rest.next();
+            let verb = args.rest.next().unwrap_or_default();
+            match verb.to_str() {
+                Some("check") => args.config_file().map(Command::ConfigCheck),
+                Some("print") => args.config_print(),
+                Some("schema") => args.end().map(|()| Command::ConfigSchema),
+                _ => anyhow::bail!("config needs a verb: check, print or schema"),
+            }
+        }
+        _ => args.config_file().map(Command::Serve),
+    }
+}
+
+struct Args {
+    rest: std::vec::IntoIter<OsString>,
+}
+
+impl Args {
+    fn config_file(mut self) -> anyhow::Result<ConfigFile> {
+        let mut file = ConfigFile::default();
+        while let Some((name, value)) = self.flag() {
+            match name.as_str() {
+                "--config" => file.0 = Some(self.value(&name, value)?.into()),
+                _ => return Err(unknown(&name)),
+            }
+        }
+        Ok(file)
+    }
+
+    fn config_print(mut self) -> anyhow::Result<Command> {
+        let (mut file, mut format) = (ConfigFile::default(), Format::Toml);
+        while let Some((name, value)) = self.flag() {
+            match name.as_str() {
+                "--config" => file.0 = Some(self.value(&name, value)?.into()),
+                "--format" => {
+                    let text = self.value(&name, value)?;
+                    format = text
+                        .to_str()
+                        .and_then(Format::parse)
+                        .ok_or_else(|| anyhow::anyhow!("--format {text:?} is not toml, env or json"))?;
+                }
+                _ => return Err(unknown(&name)),
+            }
+        }
+        Ok(Command::ConfigPrint(file, format))
+    }
+
+    fn end(mut self) -> anyhow::Result<()> {
+        self.flag().map_or(Ok(()), |(name, _)| Err(unknown(&name)))
+    }
+
+    fn dev(mut self) -> anyhow::Result<DevArgs> {
+        let mut dev = DevArgs::default();
+        while let Some((name, value)) = self.flag() {
+            match name.as_str() {
+                "--config" => dev.config.0 = Some(self.value(&name, value)?.into()),
+                "--data" => dev.data = Some(self.value(&name, value)?.into()),
+                "--port" => {
+                    let text = self.value(&name, value)?;
+                    let port = text.to_str().and_then(|t| t.parse().ok());
+                    dev.port = Some(
+                        port.ok_or_else(|| anyhow::anyhow!("--port {text:?} is not a port, 0 to 65535"))?,
+                    );
+                }
+                "--fresh" if value.is_none() => dev.fresh = true,
+                _ => return Err(unknown(&name)),
+            }
+        }
+        Ok(dev)
+    }
+
+    /// The next flag, with its value when that is attached by `=`.
+    fn flag(&mut self) -> Option<(String, Option<OsString>)> {
+        let arg = self.rest.next()?;
+        let text = arg.to_string_lossy();
+        Some(match text.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name.to_owned(), Some(value.into())),
+            _ => (text.into_owned(), None),
+        })
+    }
+
+    /// The value of a flag: attached, or the next argument.
+    fn value(&mut self, name: &str, attached: Option<OsString>) -> anyhow::Result<OsString> {
+        attached.or_else(|| self.rest.next()).ok_or_else(|| anyhow::anyhow!("{name} needs a value"))
+    }
+}
+
+fn unknown(name: &str) -> anyhow::Error {
+    anyhow::anyhow!("unknown argument {name:?}; queen-server --help shows what there is")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Command {
+        parse(line.split_whitespace().map(OsString::from)).unwrap()
+    }
+
+    fn refused(line: &str) -> String {
+        parse(line.split_whitespace().map(OsString::from)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn commands() {
+        assert_eq!(parsed(""), Command::Serve(ConfigFile(None)));
+        assert_eq!(parsed("--config q.toml"), Command::Serve(ConfigFile(Some("q.toml".into()))));
+        assert_eq!(parsed("migrate from --anywhere"), Command::Migrate);
+        assert_eq!(
+            parsed("config check --config=q.toml"),
+            Command::ConfigCheck(ConfigFile(Some("q.toml".into())))
+        );
+        assert_eq!(parsed("config print"), Command::ConfigPrint(ConfigFile(None), Format::Toml));
+        assert_eq!(
+            parsed("config print --format json"),
+            Command::ConfigPrint(ConfigFile(None), Format::Json)
+        );
+        assert_eq!(parsed("config schema"), Command::ConfigSchema);
+        assert_eq!(parsed("-h"), Command::Help);
+        assert_eq!(parsed("--version"), Command::Version);
+        let dev = DevArgs { data: Some("/d".into()), port: Some(7000), fresh: true, ..DevArgs::default() };
+        assert_eq!(parsed("dev --data /d --port=7000 --fresh"), Command::Dev(dev));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(refused("devv").contains("devv"));
+        assert!(refused("dev --port 70000").contains("70000"));
+        assert!(refused("dev --data").contains("--data needs a value"));
+        assert!(refused("dev --fresh=yes").contains("--fresh"));
+        assert!(refused("config").contains("check, print or schema"));
+        assert!(refused("config print --format xml").contains("xml"));
+        assert!(refused("config schema now").contains("now"));
+        assert!(refused("--port 1").contains("--port"));
+    }
+}
