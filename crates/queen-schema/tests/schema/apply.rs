@@ -124,7 +124,7 @@ async fn a_restored_dump_is_complete() {
     let file = std::env::temp_dir().join(format!("queen-schema-dump-{}", std::process::id()));
     let tool = |name: &str, pool: &Pool| {
         let options = pool.options();
-        let mut command = Command::new(server().cluster.binaries().dir().join(name));
+        let mut command = Command::new(server().cluster.binaries().program(name));
         command.args(["-h", &options.host, "-U", &options.user, "-p", &options.port.to_string()]);
         command.args(["-d", &options.database]);
         command

@@ -108,7 +108,7 @@ pub(crate) async fn shape(pool: &Pool) -> String {
             SELECT 'schema ' || nspname FROM pg_namespace WHERE nspname IN ('queen', 'queen_streams')
             UNION ALL
             SELECT 'table ' || name || ' with ' || coalesce(array_to_string(reloptions, ' '), '-') || ' toast '
-              || coalesce((SELECT array_to_string(t.reloptions, ' ') FROM pg_class AS t WHERE t.oid = reltoastrelid),
+              || coalesce((SELECT array_to_string(t.reloptions, ' ') FROM pg_class AS t WHERE t.oid = ours.reltoastrelid),
                 '-')
             FROM ours WHERE relkind = 'r'
             UNION ALL
