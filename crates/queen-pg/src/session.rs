@@ -90,6 +90,9 @@ pub(crate) fn config(options: &PgOptions, connector: &Connector, application_nam
     config
 }
 
+/// Plans are made once per session, maybe while a table is still small, and kept while it grows; so no statement may
+/// settle for reading a table from end to end where an index would do.
+///
 /// Sent after the login, not as start-up options, because it has to win over what ALTER DATABASE and ALTER ROLE say
 /// and because poolers refuse start-up options that they do not know.
 fn settings(options: &PgOptions) -> String {
@@ -100,6 +103,7 @@ fn settings(options: &PgOptions) -> String {
          SET default_transaction_isolation = 'read committed'; \
          SET search_path = pg_catalog; \
          SET plan_cache_mode = force_generic_plan; \
+         SET enable_seqscan = off; \
          SET jit = off; \
          SET idle_in_transaction_session_timeout = '60s'; \
          SET statement_timeout = {server_timeout}"
