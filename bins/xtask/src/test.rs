@@ -37,12 +37,16 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
 fn runner(arguments: &Arguments, nextest: bool) -> Command {
     let mut command = repo::cargo();
     if nextest {
-        command.args(["nextest", "run", "--workspace"]);
+        command.args(["nextest", "run"]);
         if let Some(profile) = &arguments.profile {
             command.args(["--profile", profile]);
         }
     } else {
-        command.args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
+        command.args(["test", "--lib", "--bins", "--tests", "--no-fail-fast"]);
+    }
+    if !arguments.rest.iter().any(|argument| argument.starts_with("-p") || argument.starts_with("--package"))
+    {
+        command.arg("--workspace");
     }
     command.args(&arguments.rest);
     command
@@ -91,8 +95,16 @@ mod tests {
     fn cargos_own_runner_leaves_benches_and_doctests_out() {
         let arguments = parse(&words("--profile ci some_test")).unwrap();
         let line = |nextest| format!("{:?}", runner(&arguments, nextest));
-        assert!(line(true).contains(r#""nextest" "run" "--workspace" "--profile" "ci" "some_test""#));
+        assert!(line(true).contains(r#""nextest" "run" "--profile" "ci" "--workspace" "some_test""#));
         assert!(line(false).contains(r#""--lib" "--bins" "--tests""#));
         assert!(!line(false).contains("--profile"));
+    }
+
+    #[test]
+    fn a_named_package_takes_the_place_of_the_workspace() {
+        for rest in ["-p queen-pg", "--package queen-pg", "--package=queen-pg"] {
+            let line = format!("{:?}", runner(&parse(&words(rest)).unwrap(), true));
+            assert!(!line.contains("--workspace"), "{line}");
+        }
     }
 }
