@@ -23,12 +23,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
 
     let nextest = has_nextest();
     let tests = step::program("tests", runner(&arguments, nextest).env("QUEEN_TEST_PG", &place));
-    let doctests = if arguments.rest.is_empty() {
-        let mut doc = repo::cargo();
-        step::program("doctests", doc.args(["test", "--doc", "--workspace"]).env("QUEEN_TEST_PG", &place))
-    } else {
-        Ok(())
-    };
+    let doctests = if arguments.rest.is_empty() { doctests(&place) } else { Ok(()) };
     drop(cluster);
     tests.and(doctests)?;
     Ok(ExitCode::SUCCESS)
@@ -50,6 +45,27 @@ fn runner(arguments: &Arguments, nextest: bool) -> Command {
     }
     command.args(&arguments.rest);
     command
+}
+
+/// Says in one line that they pass, and shows everything if they do not.
+fn doctests(place: &str) -> anyhow::Result<()> {
+    let mut doc = repo::cargo();
+    let said =
+        doc.args(["test", "--doc", "--workspace", "--no-fail-fast"]).env("QUEEN_TEST_PG", place).output()?;
+    let text = String::from_utf8_lossy(&said.stdout);
+    if said.status.success() {
+        println!("doctests: {} passed", passed(&text));
+        return Ok(());
+    }
+    println!("{text}{}", String::from_utf8_lossy(&said.stderr));
+    bail!("doctests failed")
+}
+
+/// The sum over the lines `test result: ok. 3 passed; ...`.
+fn passed(output: &str) -> u32 {
+    let counts =
+        output.lines().filter_map(|line| line.strip_prefix("test result: ok. ")?.split_once(" passed"));
+    counts.filter_map(|(count, _)| count.parse::<u32>().ok()).sum()
 }
 
 fn has_nextest() -> bool {
@@ -106,5 +122,11 @@ mod tests {
             let line = format!("{:?}", runner(&parse(&words(rest)).unwrap(), true));
             assert!(!line.contains("--workspace"), "{line}");
         }
+    }
+
+    #[test]
+    fn results_of_all_crates_are_added() {
+        let text = "test result: ok. 3 passed; 0 failed\nx\ntest result: ok. 12 passed; 0 failed\n";
+        assert_eq!(passed(text), 15);
     }
 }

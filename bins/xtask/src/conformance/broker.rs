@@ -13,6 +13,9 @@ use tempfile::TempDir;
 use crate::repo;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// What the names of the broker's variables begin with.
+const SETTINGS: [&str; 5] = ["QUEEN_", "PG_", "DB_", "FILE_BUFFER_", "RETENTION_"];
+
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
 /// A running broker; dropped, it is told to stop, and killed if it does not.
@@ -30,7 +33,15 @@ impl Broker {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let log = repo::target().join("conformance-broker.log");
         let output = File::create(&log).with_context(|| format!("create {}", log.display()))?;
-        let process = Command::new(binary)
+        let mut command = Command::new(binary);
+        // The suite wants default settings, whatever the caller's shell exports.
+        for (name, _) in std::env::vars_os() {
+            if SETTINGS.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes())) {
+                command.env_remove(name);
+            }
+        }
+        let process = command
+            .env("QUEEN_BIND_ADDR", "127.0.0.1")
             .env("PORT", port.to_string())
             .env("PG_HOST", "127.0.0.1")
             .env("PG_PORT", pg_port.to_string())
