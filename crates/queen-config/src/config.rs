@@ -1,0 +1,164 @@
+//! From merged values to the options of each crate.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use queen_core::BrokerOptions;
+use queen_http::HttpOptions;
+use queen_pg::{PgOptions, TlsMode};
+use queen_telemetry::LogOptions;
+use queen_types::SubscriptionMode;
+use serde::Deserialize;
+
+use crate::merge::Merged;
+
+/// What a broker process needs to start.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The broker itself, with its database.
+    pub broker: BrokerOptions,
+    /// Its HTTP edge.
+    pub http: HttpOptions,
+    /// Its log.
+    pub log: LogOptions,
+}
+
+#[derive(Deserialize)]
+struct Server {
+    port: u16,
+    bind_addr: String,
+    max_body_bytes: u64,
+    id: String,
+    shutdown_timeout_ms: u64,
+    drain_delay_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct Postgres {
+    host: String,
+    port: u16,
+    user: String,
+    password: String,
+    database: String,
+    pool_size: usize,
+    statement_timeout_ms: u64,
+    pool_wait_ms: u64,
+    connect_timeout_ms: u64,
+    apply_schema: bool,
+    schema_mismatch: String,
+    grant_roles: Vec<String>,
+    tls: Tls,
+}
+
+#[derive(Deserialize)]
+struct Tls {
+    enabled: bool,
+    verify: bool,
+    root_cert: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Pop {
+    default_timeout_ms: u64,
+    max_timeout_ms: u64,
+    default_subscription_mode: String,
+}
+
+#[derive(Deserialize)]
+struct Push {
+    zstd_level: i32,
+}
+
+#[derive(Deserialize)]
+struct Log {
+    filter: String,
+    json: bool,
+}
+
+/// Why merged values do not make a configuration.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    /// The listener's host does not resolve.
+    Bind(String),
+    /// The registry and the structs of this file disagree.
+    Shape(Box<figment::Error>),
+}
+
+impl From<figment::Error> for Unusable {
+    fn from(error: figment::Error) -> Self {
+        Unusable::Shape(Box::new(error))
+    }
+}
+
+impl Config {
+    pub(crate) fn of(merged: &Merged) -> Result<Config, Unusable> {
+        let server: Server = merged.section("server")?;
+        let postgres: Postgres = merged.section("postgres")?;
+        let pop: Pop = merged.section("pop")?;
+        let push: Push = merged.section("push")?;
+        let log: Log = merged.section("log")?;
+        let pop_max_timeout = Duration::from_millis(pop.max_timeout_ms);
+
+        let http = HttpOptions {
+            bind: resolve(&server.bind_addr, server.port)?,
+            max_body_bytes: usize::try_from(server.max_body_bytes).unwrap_or(usize::MAX),
+            pop_default_timeout: Duration::from_millis(pop.default_timeout_ms),
+            pop_max_timeout,
+            drain_delay: Duration::from_millis(server.drain_delay_ms),
+            shutdown_timeout: Duration::from_millis(server.shutdown_timeout_ms),
+            ..HttpOptions::default()
+        };
+        let broker = BrokerOptions {
+            server_id: server.id.clone(),
+            apply_schema: postgres.apply_schema,
+            grant_roles: postgres.grant_roles.clone(),
+            schema_mismatch_warn: postgres.schema_mismatch == "warn",
+            default_subscription: SubscriptionMode::parse(&pop.default_subscription_mode)
+                .unwrap_or(SubscriptionMode::New),
+            pop_max_timeout,
+            zstd_level: push.zstd_level,
+            pg: postgres.into_options(&server.id),
+            ..BrokerOptions::default()
+        };
+        Ok(Config { broker, http, log: LogOptions { filter: log.filter, json: log.json } })
+    }
+}
+
+impl Postgres {
+    fn into_options(self, server_id: &str) -> PgOptions {
+        PgOptions {
+            host: self.host,
+            port: self.port,
+            user: self.user,
+            password: Some(self.password).filter(|password| !password.is_empty()),
+            database: self.database,
+            tls: self.tls.mode(),
+            pool_size: self.pool_size,
+            statement_timeout: Duration::from_millis(self.statement_timeout_ms),
+            connect_timeout: Duration::from_millis(self.connect_timeout_ms),
+            pool_wait: Duration::from_millis(self.pool_wait_ms),
+            application_name: format!("queen/{server_id}"),
+        }
+    }
+}
+
+impl Tls {
+    fn mode(self) -> TlsMode {
+        match (self.enabled, self.root_cert, self.verify) {
+            (false, _, _) => TlsMode::Plaintext,
+            (true, Some(pem), _) => TlsMode::SuppliedCa(pem),
+            (true, None, true) => TlsMode::PublicRoots,
+            (true, None, false) => TlsMode::AcceptAny,
+        }
+    }
+}
+
+/// The first address of the listener's host; a look-up only when it is a name.
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, Unusable> {
+    let bare = host.trim_matches(['[', ']']);
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, port));
+    }
+    let mut found = (bare, port).to_socket_addrs().map_err(|error| Unusable::Bind(error.to_string()))?;
+    found.next().ok_or_else(|| Unusable::Bind("no address".to_owned()))
+}

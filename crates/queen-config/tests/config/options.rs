@@ -1,0 +1,102 @@
+//! From variables to the options of each crate.
+
+use std::time::Duration;
+
+use queen_config::{Sources, load};
+use queen_pg::TlsMode;
+use queen_types::SubscriptionMode;
+
+use crate::support::{ok, problems};
+
+#[test]
+fn defaults_are_those_of_the_crates() {
+    let config = load(&Sources::from_pairs([("QUEEN_SERVER_ID", "q-1")])).unwrap().config;
+    let broker = queen_core::BrokerOptions::default();
+    let expected = queen_core::BrokerOptions {
+        server_id: "q-1".to_owned(),
+        pg: queen_pg::PgOptions { application_name: "queen/q-1".to_owned(), ..broker.pg.clone() },
+        ..broker
+    };
+    assert_eq!(format!("{:?}", config.broker), format!("{expected:?}"));
+    assert_eq!(config.broker.pg.password, expected.pg.password);
+    assert_eq!(format!("{:?}", config.http), format!("{:?}", queen_http::HttpOptions::default()));
+    assert_eq!(config.log, queen_telemetry::LogOptions::default());
+}
+
+#[test]
+fn every_live_variable_arrives() {
+    let config = ok(&[
+        ("PORT", "7001"),
+        ("QUEEN_BIND_ADDR", "::1"),
+        ("QUEEN_MAX_BODY_BYTES", "1000"),
+        ("QUEEN_SERVER_ID", "q-9"),
+        ("QUEEN_SHUTDOWN_TIMEOUT_MS", "1500"),
+        ("QUEEN_DRAIN_DELAY_MS", "250"),
+        ("PG_HOST", "127.0.0.1"),
+        ("PG_PORT", "5433"),
+        ("PG_USER", "u"),
+        ("PG_PASSWORD", ""),
+        ("PG_DB", "d"),
+        ("DB_POOL_SIZE", "17"),
+        ("QUEEN_STMT_TIMEOUT_MS", "1000"),
+        ("QUEEN_POOL_WAIT_MS", "2000"),
+        ("QUEEN_PG_CONNECT_TIMEOUT_MS", "3000"),
+        ("QUEEN_APPLY_SCHEMA", "no"),
+        ("QUEEN_SCHEMA_MISMATCH", "warn"),
+        ("QUEEN_DB_ROLE", "app,ops"),
+        ("PG_USE_SSL", "on"),
+        ("DEFAULT_TIMEOUT", "4000"),
+        ("QUEEN_POP_MAX_TIMEOUT_MS", "0"),
+        ("DEFAULT_SUBSCRIPTION_MODE", "all"),
+        ("QUEEN_V2_ZSTD_LEVEL", "-2"),
+        ("LOG_LEVEL", "debug"),
+        ("QUEEN_LOG_JSON", "1"),
+    ])
+    .config;
+    assert_eq!(config.http.bind.to_string(), "[::1]:7001");
+    assert_eq!(config.http.max_body_bytes, 1000);
+    assert_eq!(config.http.pop_default_timeout, Duration::from_secs(4));
+    assert_eq!(config.http.pop_max_timeout, Duration::ZERO);
+    assert_eq!(config.http.shutdown_timeout, Duration::from_millis(1500));
+    assert_eq!(config.http.drain_delay, Duration::from_millis(250));
+    let broker = config.broker;
+    assert_eq!(broker.server_id, "q-9");
+    assert!(!broker.apply_schema && broker.schema_mismatch_warn);
+    assert_eq!(broker.grant_roles, ["app", "ops"]);
+    assert_eq!(broker.default_subscription, SubscriptionMode::All);
+    assert_eq!((broker.pop_max_timeout, broker.zstd_level), (Duration::ZERO, -2));
+    let pg = broker.pg;
+    assert_eq!(
+        (pg.host.as_str(), pg.port, pg.user.as_str(), pg.database.as_str()),
+        ("127.0.0.1", 5433, "u", "d")
+    );
+    assert_eq!((pg.password, pg.pool_size, pg.tls), (None, 17, TlsMode::PublicRoots));
+    assert_eq!(pg.statement_timeout, Duration::from_secs(1));
+    assert_eq!(pg.pool_wait, Duration::from_secs(2));
+    assert_eq!(pg.connect_timeout, Duration::from_secs(3));
+    assert_eq!(pg.application_name, "queen/q-9");
+    assert_eq!((config.log.filter.as_str(), config.log.json), ("debug", true));
+}
+
+#[test]
+fn trust_follows_three_variables() {
+    let pem = "-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----";
+    let mode = |ssl: &str, ca: &str, verify: &str| {
+        let pairs = [("PG_USE_SSL", ssl), ("PG_SSL_ROOT_CERT", ca), ("PG_SSL_REJECT_UNAUTHORIZED", verify)];
+        ok(&pairs).config.broker.pg.tls
+    };
+    assert_eq!(mode("0", pem, "1"), TlsMode::Plaintext);
+    assert_eq!(mode("1", "", "1"), TlsMode::PublicRoots);
+    assert_eq!(mode("1", pem, "1"), TlsMode::SuppliedCa(pem.to_owned()));
+    assert_eq!(mode("1", pem, "0"), TlsMode::SuppliedCa(pem.to_owned()));
+    assert_eq!(mode("1", "", "0"), TlsMode::AcceptAny);
+}
+
+#[test]
+fn a_listener_may_be_named_by_a_host() {
+    let bind = ok(&[("QUEEN_BIND_ADDR", "localhost"), ("PORT", "1")]).config.http.bind;
+    assert!(bind.ip().is_loopback());
+    let found = problems(&[("QUEEN_BIND_ADDR", "no-such-host.invalid")]);
+    assert!(found[0].starts_with("QUEEN_BIND_ADDR=\"no-such-host.invalid\" (env"), "{found:?}");
+    assert!(found[0].contains("does not resolve"), "{found:?}");
+}
