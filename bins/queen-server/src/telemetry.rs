@@ -1,5 +1,7 @@
 //! The recorder of this process, and the gauges that are read off the broker when somebody scrapes.
 
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use queen_core::Broker;
@@ -8,6 +10,9 @@ use queen_telemetry::{BuildInfo, DatabaseNumbers, Recorder};
 
 /// Cadence at which raw histogram observations are folded, so that a broker that nobody scrapes does not grow.
 const UPKEEP: Duration = Duration::from_secs(5);
+
+/// Most queues with a series of their own. Anybody can park on any name, and a series is never given back.
+const QUEUES_MAX: usize = 512;
 
 /// Installs the recorder of this process.
 pub(crate) fn install() -> anyhow::Result<Recorder> {
@@ -31,9 +36,11 @@ pub(crate) async fn upkeep(recorder: Recorder) {
 /// Gives the metrics routes their pages.
 pub(crate) fn serve_pages(http: HttpOptions, recorder: Recorder, broker: Broker) -> HttpOptions {
     let (page_recorder, page_broker) = (recorder.clone(), broker.clone());
+    let parked = Parked::default();
     HttpOptions {
         prometheus: Some(Render::new(move || {
-            observe(&page_broker);
+            observe_pool(&page_broker);
+            parked.observe(page_broker.parked());
             page_recorder.render()
         })),
         metrics_json: Some(Render::new(move || {
@@ -44,11 +51,36 @@ pub(crate) fn serve_pages(http: HttpOptions, recorder: Recorder, broker: Broker)
     }
 }
 
-/// Sets the gauges whose value is a look at the broker.
-fn observe(broker: &Broker) {
+/// Sets the gauges of the connection pool.
+fn observe_pool(broker: &Broker) {
     let pool = broker.pool_status();
     metrics::gauge!("queen_db_pool_size").set(pool.max as f64);
     metrics::gauge!("queen_db_pool_idle").set(pool.idle as f64);
     metrics::gauge!("queen_db_pool_active").set(pool.active as f64);
     metrics::gauge!("queen_db_pool_waiting").set(pool.waiting as f64);
+}
+
+/// The gauge of parked pops, and the queues that have one: a queue that nobody waits for any more has to be told so.
+#[derive(Default)]
+struct Parked {
+    queues: Mutex<HashSet<String>>,
+}
+
+impl Parked {
+    fn observe(&self, parked: Vec<(String, usize)>) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        for queue in queues.iter().filter(|queue| !parked.iter().any(|(name, _)| name == *queue)) {
+            gauge(queue).set(0.0);
+        }
+        for (queue, pops) in parked {
+            if queues.contains(&queue) || queues.len() < QUEUES_MAX {
+                gauge(&queue).set(pops as f64);
+                queues.insert(queue);
+            }
+        }
+    }
+}
+
+fn gauge(queue: &str) -> metrics::Gauge {
+    metrics::gauge!("queen_parked_long_polls", "queue" => queue.to_owned())
 }

@@ -1,0 +1,8 @@
+//! The program as an operator meets it: exit codes, signals, what it says, and a broker that works behind it.
+
+#![allow(clippy::unwrap_used)]
+
+mod cli;
+mod dev;
+mod program;
+mod serve;
