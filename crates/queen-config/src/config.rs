@@ -84,9 +84,9 @@ pub(crate) enum Unusable {
     Shape(Box<figment::Error>),
 }
 
-impl From<figment::Error> for Unusable {
-    fn from(error: figment::Error) -> Self {
-        Unusable::Shape(Box::new(error))
+impl From<Box<figment::Error>> for Unusable {
+    fn from(error: Box<figment::Error>) -> Self {
+        Unusable::Shape(error)
     }
 }
 

@@ -79,8 +79,8 @@ impl Merged {
     }
 
     /// One table of the file's layout as a struct.
-    pub(crate) fn section<'de, T: serde::Deserialize<'de>>(&self, table: &str) -> Result<T, Error> {
-        self.figment.extract_inner(table)
+    pub(crate) fn section<'de, T: serde::Deserialize<'de>>(&self, table: &str) -> Result<T, Box<Error>> {
+        self.figment.extract_inner(table).map_err(Box::new)
     }
 
     pub(crate) fn get(&self, variable: &Variable) -> Option<&(Value, Origin)> {

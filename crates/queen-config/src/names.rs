@@ -21,10 +21,10 @@ pub(crate) fn report_unknown(sources: &Sources, findings: &mut Findings) {
                 Some(near) => format!("{name} is not a known variable; did you mean {near}?"),
                 None => format!("{name} is not a known variable"),
             });
-        } else if SHARED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-            if let Some(near) = nearest(name, &known, 2, '_') {
-                findings.warnings.push(format!("{name} is not a known variable; did you mean {near}?"));
-            }
+        } else if SHARED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            && let Some(near) = nearest(name, &known, 2, '_')
+        {
+            findings.warnings.push(format!("{name} is not a known variable; did you mean {near}?"));
         }
     }
 }

@@ -159,7 +159,7 @@ fn ranged_float(variable: &Variable, x: f64) -> Outcome {
 
 fn choose(variable: &Variable, words: &[(&'static str, &[&str])], given: &str) -> Outcome {
     let is = |spelling: &&str| spelling.eq_ignore_ascii_case(given);
-    let found = words.iter().find(|(word, others)| is(word) || others.iter().any(|other| is(other)));
+    let found = words.iter().find(|(word, others)| is(word) || others.iter().any(is));
     match found {
         Some((word, _)) => accept(Value::Text((*word).to_owned())),
         None => Err(Refused::because(variable, "not one of the allowed words")),

@@ -50,7 +50,7 @@ fn decode(row: &Row) -> Result<Option<PartitionDepth>, StorageError> {
         return Ok(None);
     }
     Ok(Some(PartitionDepth {
-        partition: named(row, "partition", |t| PartitionName::new(t))?,
+        partition: named(row, "partition", PartitionName::new)?,
         pending: column(row, "pending")?,
         processing: column(row, "processing")?,
     }))

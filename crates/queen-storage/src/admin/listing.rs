@@ -154,7 +154,7 @@ fn decode_listing(row: &Row) -> Result<QueueListing, StorageError> {
     let created_at: PgTimestamp = column(row, "created_at")?;
     Ok(QueueListing {
         id: QueueId(column(row, "id")?),
-        name: named(row, "name", |t| QueueName::new(t))?,
+        name: named(row, "name", QueueName::new)?,
         namespace: column(row, "namespace")?,
         task: column(row, "task")?,
         created_at: created_at.0,
@@ -206,7 +206,7 @@ fn decode_partition(row: &Row) -> Result<PartitionRow, StorageError> {
     let newest: Option<PgTimestamp> = column(row, "newest_at")?;
     Ok(PartitionRow {
         id: PartitionId(column(row, "id")?),
-        name: named(row, "name", |t| PartitionName::new(t))?,
+        name: named(row, "name", PartitionName::new)?,
         created_at: created_at.0,
         counts: Counts::decode(row)?,
         oldest_at: oldest.map(|t| t.0),
