@@ -1,0 +1,19 @@
+//! Administration on a real database.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "admin/support.rs"]
+mod support;
+
+#[path = "admin/configure.rs"]
+mod configure;
+#[path = "admin/delete.rs"]
+mod delete;
+#[path = "admin/depth.rs"]
+mod depth;
+#[path = "admin/dlq.rs"]
+mod dlq;
+#[path = "admin/listing.rs"]
+mod listing;
+#[path = "admin/plans.rs"]
+mod plans;
