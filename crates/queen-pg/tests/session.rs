@@ -36,6 +36,7 @@ async fn session_settings_win_over_those_of_database_and_role() {
             ("transaction_isolation", "read committed"),
             ("search_path", "pg_catalog"),
             ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
             ("jit", "off"),
             ("statement_timeout", "35s"),
             ("idle_in_transaction_session_timeout", "1min"),
