@@ -14,6 +14,7 @@ pub(crate) fn check(merged: &Merged, file: Option<&Path>, findings: &mut Finding
     admission(merged, findings);
     sweeper(merged, findings);
     auth(merged, findings);
+    protections(merged, findings);
     mesh(merged, findings);
     postgres(merged, findings);
     secrets_in_a_shared_file(merged, file, findings);
@@ -52,6 +53,20 @@ fn tenancy(merged: &Merged, findings: &mut Findings) {
             "whoever reaches the port chooses the tenant; allowed with QUEEN_KV_TRUSTED_PROXY=true, which affirms that \
              a proxy sets and strips the header",
         ));
+    }
+}
+
+/// Features that protect something and that this version does not have. To serve without them, although somebody asked
+/// for them, would be worse than not to serve.
+fn protections(merged: &Merged, findings: &mut Findings) {
+    for (name, family, lacks) in [
+        ("JWT_ENABLED", "JWT_", "this version checks no tokens, so every route would be open; allowed false"),
+        ("QUEEN_TENANCY_HEADER", "QUEEN_TENANCY", "this version does not keep tenants apart; allowed false"),
+    ] {
+        let refused = findings.problems.iter().any(|p| p.name.starts_with(family));
+        if merged.boolean(name) && !refused {
+            findings.problems.push(problem(merged, name, lacks));
+        }
     }
 }
 
@@ -227,10 +242,5 @@ fn without_effect(merged: &Merged, findings: &mut Findings) {
         findings
             .warnings
             .push(format!("of features that this version does not have: {}", planned.join(", ")));
-    }
-    if merged.boolean("JWT_ENABLED") {
-        findings
-            .warnings
-            .push("JWT_ENABLED is set, but this version checks no tokens: every route is open".to_owned());
     }
 }
