@@ -205,7 +205,11 @@ impl Work {
             .iter()
             .map(|i| Item {
                 status: requests[*i].status,
-                resolved: self.resolved[*i],
+                // A bundle before this one may have passed it.
+                resolved: match self.resolved[*i] {
+                    Resolved::Above(at) if at <= locked.cursor.committed => Resolved::Below,
+                    resolved => resolved,
+                },
                 error: requests[*i].error.as_deref(),
             })
             .collect();
