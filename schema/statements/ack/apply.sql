@@ -27,4 +27,5 @@ ON CONFLICT (partition_id, consumer_group) DO UPDATE SET
     attempt_offset = CASE WHEN excluded.attempt_count = 0 THEN NULL ELSE c.attempt_offset END,
     attempt_count = CASE WHEN excluded.attempt_count = 0 THEN 0 ELSE c.attempt_count END,
     total_consumed = c.total_consumed + excluded.total_consumed,
-    retry_at = excluded.retry_at
+    -- only a claim ends a retry delay, and a claimed row has none
+    retry_at = COALESCE(excluded.retry_at, c.retry_at)
