@@ -145,7 +145,8 @@ impl<'a> Columns<'a> {
             message_ids: rows.iter().map(|r| r.message_id).collect(),
             transaction_ids: rows.iter().map(|r| r.transaction_id.as_str()).collect(),
             payloads: rows.iter().map(|r| r.payload.as_deref()).collect(),
-            json: rows.iter().map(|r| r.payload.as_deref().and_then(json_copy)).collect(),
+            // Without a message id these are the bytes of a damaged segment, and no JSON.
+            json: rows.iter().map(|r| r.message_id.and(r.payload.as_deref()).and_then(json_copy)).collect(),
             encrypted: rows.iter().map(|r| r.encrypted).collect(),
             producers: rows.iter().map(|r| r.producer_sub.as_deref()).collect(),
             traces: rows.iter().map(|r| r.trace_id).collect(),
