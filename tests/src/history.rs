@@ -68,8 +68,7 @@ impl History {
         let committed = self.committed.get(place).copied().unwrap_or(begin);
         let first = (committed + 1).max(self.log_start.get(&place.0).copied().unwrap_or(0));
         let seen = self.delivered.entry(place.clone()).or_default();
-        let mut expected = first;
-        for id in ids {
+        for (expected, id) in (first..).zip(ids) {
             let at = self.offsets.get(&(place.0, id)).copied();
             let Some(at) = at else {
                 anyhow::bail!("{id} was delivered from {place:?} and never stored there")
@@ -83,7 +82,6 @@ impl History {
                 ensure!(at > newest, "I-13: offset {at} came to {place:?} for the first time after {newest}");
             }
             ensure!(at == expected, "I-14: {place:?} was given offset {at} where {expected} was next");
-            expected += 1;
             seen.insert(at);
         }
         Ok(())

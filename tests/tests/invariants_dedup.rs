@@ -52,7 +52,8 @@ async fn i19_new_messages_among_duplicates_are_stored_once_in_request_order() ->
         let queue = format!("q{}n{}", run.seed, run.number);
         let mut stored: Vec<(String, MessageId)> = Vec::new();
         for _ in 0..8 {
-            let mut names: Vec<u32> = (0..run.rng.random_range(1..30)).map(|_| run.rng.random_range(0..60)).collect();
+            let mut names: Vec<u32> =
+                (0..run.rng.random_range(1..30)).map(|_| run.rng.random_range(0..60)).collect();
             names.shuffle(&mut run.rng);
             let items = names.iter().map(|k| item(&queue, "p", &format!("k{k}"))).collect();
             let broker = &world.brokers[run.rng.random_range(0..2)];
@@ -61,7 +62,12 @@ async fn i19_new_messages_among_duplicates_are_stored_once_in_request_order() ->
                 let known: HashMap<_, _> = stored.iter().map(|(key, id)| (key.as_str(), *id)).collect();
                 match known.get(result.transaction_id.as_str()) {
                     Some(id) => {
-                        assert_eq!((result.status, result.message_id), (PushStatus::Duplicate, *id), "seed {}", run.seed);
+                        assert_eq!(
+                            (result.status, result.message_id),
+                            (PushStatus::Duplicate, *id),
+                            "seed {}",
+                            run.seed
+                        );
                     }
                     None => {
                         assert_eq!(result.status, PushStatus::Queued, "{result:?}, seed {}", run.seed);

@@ -64,7 +64,9 @@ async fn push_at_random(
                     names.dedup();
                     told.extend(names);
                 }
-                TxnOutcome::RolledBack { reason, error, .. } => ensure!(reason == TxnReason::Duplicate, "{error}"),
+                TxnOutcome::RolledBack { reason, error, .. } => {
+                    ensure!(reason == TxnReason::Duplicate, "{error}")
+                }
             }
             continue;
         }
@@ -184,7 +186,9 @@ async fn i05_a_push_that_is_rolled_back_leaves_nothing() -> anyhow::Result<()> {
         lease: None,
         error: None,
     };
-    for operations in [vec![push("q", "c"), push("fresh", "c"), push("q", "a")], vec![push("fresh", "c"), nobody]] {
+    for operations in
+        [vec![push("q", "c"), push("fresh", "c"), push("q", "a")], vec![push("fresh", "c"), nobody]]
+    {
         let request = TxnRequest { operations, required_leases: Vec::new() };
         let outcome = broker.transaction(TENANT, request, None).await?;
         assert!(matches!(outcome, TxnOutcome::RolledBack { .. }), "{outcome:?}");
@@ -212,7 +216,8 @@ async fn i05_a_push_that_is_cut_off_is_stored_whole_or_not_at_all() -> anyhow::R
     while let Some(mut run) = runs.next_run() {
         let queue = format!("q{}n{}", run.seed, run.number);
         broker.push(TENANT, vec![item(&queue, "0", "first"), item(&queue, "1", "first")], None).await;
-        let items: Vec<_> = (0..MESSAGES).map(|i| item(&queue, &(i % 2).to_string(), &format!("k{i}"))).collect();
+        let items: Vec<_> =
+            (0..MESSAGES).map(|i| item(&queue, &(i % 2).to_string(), &format!("k{i}"))).collect();
         let pushing = broker.push(TENANT, items.clone(), None);
         let pause = Duration::from_micros(run.rng.random_range(0..4000));
         let cut = async {

@@ -42,6 +42,9 @@ pub struct GivenUp {
     pub passed: i64,
 }
 
+/// Positions of the items that are decided together, by partition and lease id.
+type Groups = Vec<((PartitionId, Option<LeaseId>), Vec<usize>)>;
+
 const NOT_YOURS: &str = "invalid or expired lease";
 const TOO_LATE: &str = "already committed: the cursor moved past this message before this ack";
 const UNKNOWN: &str = "unresolvable: transaction not in the ack window (hash purged or never pushed); if leased, the message redelivers";
@@ -193,7 +196,7 @@ impl Model {
     /// The right answer to an ack call, whose effect is taken over.
     pub fn ack(&mut self, group: &Group, items: &[AckItem]) -> Vec<AckResult> {
         let mut results: Vec<AckResult> = vec![AckResult::default(); items.len()];
-        let mut groups: Vec<((PartitionId, Option<LeaseId>), Vec<usize>)> = Vec::new();
+        let mut groups = Groups::new();
         for (i, item) in items.iter().enumerate() {
             match &item.partition {
                 None => results[i] = refusal("partitionId is required"),

@@ -10,6 +10,8 @@ use super::Model;
 use super::ack::Placed;
 
 type Key = (QueueName, PartitionName, String);
+/// Whose acks they are.
+type Hand<'a> = (PartitionId, &'a Group, Option<&'a LeaseId>);
 /// Acks that are decided together, as (operation, key, status, error).
 type Said<'a> = Vec<(usize, &'a str, AckStatus, Option<&'a str>)>;
 
@@ -95,7 +97,7 @@ impl Model {
 
     /// Settles the acks; the operations that dead-letter come back, or `None` when one is refused.
     fn ack_all(&mut self, request: &TxnRequest) -> anyhow::Result<Option<Vec<usize>>> {
-        let mut groups: Vec<((PartitionId, &Group, Option<&LeaseId>), Said<'_>)> = Vec::new();
+        let mut groups: Vec<(Hand<'_>, Said<'_>)> = Vec::new();
         let mut hinted = !request.required_leases.is_empty();
         for (i, operation) in request.operations.iter().enumerate() {
             let TxnOperation::Ack { group, partition, transaction_id, status, lease, error } = operation

@@ -116,11 +116,9 @@ fn check_cursor(row: &Row, cursor: &Cursor) -> anyhow::Result<()> {
 fn check_log(partition: &Partition, readers: &[SegmentReader]) -> anyhow::Result<()> {
     let start = usize::try_from(partition.log_start)?;
     let frames = readers.iter().flat_map(|reader| reader.frames(0, reader.len()));
-    let mut count = start;
-    for (message, frame) in partition.messages.iter().skip(start).zip(frames) {
-        ensure!(frame.message_id == message.id, "offset {count}: {} is stored", frame.message_id);
-        ensure!(frame.payload == message.payload, "offset {count}: another payload is stored");
-        count += 1;
+    for ((at, message), frame) in partition.messages.iter().enumerate().skip(start).zip(frames) {
+        ensure!(frame.message_id == message.id, "offset {at}: {} is stored", frame.message_id);
+        ensure!(frame.payload == message.payload, "offset {at}: another payload is stored");
     }
     let stored: usize = readers.iter().map(SegmentReader::len).sum();
     ensure!(stored == partition.messages.len() - start, "{stored} messages are stored");
