@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use queen_fusion::Limits;
 use queen_pg::{Pool, PoolStatus};
 use queen_schema::ApplyOptions;
 use queen_storage::{Storage, StorageOptions};
@@ -11,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::StartError;
 use crate::caches::Caches;
 use crate::floor;
+use crate::fusion::Fusion;
 use crate::health::Health;
 use crate::leases::Leases;
 use crate::options::BrokerOptions;
@@ -30,6 +32,7 @@ pub struct Broker {
 pub(crate) struct Inner {
     pub(crate) options: BrokerOptions,
     pub(crate) storage: Storage,
+    pub(crate) fusion: Fusion,
     pub(crate) caches: Caches,
     pub(crate) gates: Arc<Gates>,
     pub(crate) leases: Leases,
@@ -75,6 +78,10 @@ impl Broker {
             StorageOptions { zstd_level: options.zstd_level, ..StorageOptions::default() },
         );
         let inner = Arc::new(Inner {
+            fusion: Fusion::new(
+                Limits { bundles: options.push_bundles, ..Limits::default() },
+                options.fusion_max_bytes,
+            ),
             caches: Caches::new(options.cache_ttl),
             gates: Arc::default(),
             leases: Leases::default(),

@@ -30,6 +30,7 @@ mod broker;
 mod caches;
 mod error;
 mod floor;
+mod fusion;
 mod health;
 mod leases;
 mod options;

@@ -26,6 +26,10 @@ pub struct BrokerOptions {
     pub pop_max_bytes: usize,
     /// zstd level of segments, -7..22.
     pub zstd_level: i32,
+    /// Push transactions in flight at the same time, at least 1; what arrives meanwhile shares the next one.
+    pub push_bundles: usize,
+    /// Bytes of pushes that wait for a transaction; beyond it a push is refused instead of piling up.
+    pub fusion_max_bytes: usize,
     /// How often parked pops are looked after although nothing woke them: the longest that a lost wake can cost, and
     /// how late the expiry of a lease is noticed.
     pub wait_floor: Duration,
@@ -47,6 +51,8 @@ impl Default for BrokerOptions {
             pop_max_timeout: Duration::from_secs(300),
             pop_max_bytes: 8 * 1024 * 1024,
             zstd_level: 3,
+            push_bundles: 2,
+            fusion_max_bytes: 64 * 1024 * 1024,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
         }

@@ -8,6 +8,7 @@ use queen_types::{MessageId, PartitionName, PushStatus, QueueName, TenantId, Tra
 
 use crate::Broker;
 use crate::api::{PushItem, PushResult};
+use crate::wait::Gates;
 
 /// Where an item went: the frame of a lane, shared with the items that repeat it.
 struct Placed {
@@ -35,23 +36,24 @@ impl Broker {
         metrics::counter!("queen_process_push_requests_total").increment(1);
         metrics::counter!("queen_process_push_messages_total").increment(items.len() as u64);
         let (lanes, placed) = place(tenant, items, producer.as_ref());
-        let verdicts = self.inner.storage.push(&lanes).await;
-        self.announce(&lanes, &verdicts);
-        placed.into_iter().map(|item| result(item, &lanes, &verdicts)).collect()
+        let ids: Vec<Vec<MessageId>> =
+            lanes.iter().map(|lane| lane.frames.iter().map(|f| f.message_id).collect()).collect();
+        let verdicts = self.inner.fusion.append(&self.inner, lanes).await;
+        placed.into_iter().map(|item| result(item, &ids, &verdicts)).collect()
     }
+}
 
-    /// Tells whoever waits that messages landed.
-    fn announce(&self, lanes: &[Lane], verdicts: &[Vec<FrameVerdict>]) {
-        let mut landed: HashMap<(TenantId, &QueueName), Vec<PartitionName>> = HashMap::new();
-        for (lane, verdicts) in lanes.iter().zip(verdicts) {
-            if verdicts.iter().any(|v| matches!(v, FrameVerdict::Queued { .. })) {
-                let key = (lane.key.tenant, &lane.key.queue);
-                landed.entry(key).or_default().push(lane.key.partition.clone());
-            }
+/// Tells whoever waits that messages landed.
+pub(crate) fn announce(gates: &Gates, lanes: &[Lane], verdicts: &[Vec<FrameVerdict>]) {
+    let mut landed: HashMap<(TenantId, &QueueName), Vec<PartitionName>> = HashMap::new();
+    for (lane, verdicts) in lanes.iter().zip(verdicts) {
+        if verdicts.iter().any(|v| matches!(v, FrameVerdict::Queued { .. })) {
+            let key = (lane.key.tenant, &lane.key.queue);
+            landed.entry(key).or_default().push(lane.key.partition.clone());
         }
-        for ((tenant, queue), partitions) in landed {
-            self.inner.gates.landed(tenant, queue, &partitions);
-        }
+    }
+    for ((tenant, queue), partitions) in landed {
+        gates.landed(tenant, queue, &partitions);
     }
 }
 
@@ -107,10 +109,10 @@ pub(crate) fn minted_key(id: MessageId) -> TransactionId {
     TransactionId::new(id.to_string()).expect("the text of a UUID has no control character and 36 bytes")
 }
 
-fn result(item: Placed, lanes: &[Lane], verdicts: &[Vec<FrameVerdict>]) -> PushResult {
+fn result(item: Placed, ids: &[Vec<MessageId>], verdicts: &[Vec<FrameVerdict>]) -> PushResult {
     let Placed { lane, frame, repeats, message_id, transaction_id } = item;
     // An item that repeats another takes that one's id, whatever became of it.
-    let message_id = if repeats { lanes[lane].frames[frame].message_id } else { message_id };
+    let message_id = if repeats { ids[lane][frame] } else { message_id };
     let (message_id, status, error) = match verdicts.get(lane).and_then(|lane| lane.get(frame)) {
         Some(FrameVerdict::Queued { .. }) if repeats => (message_id, PushStatus::Duplicate, None),
         Some(FrameVerdict::Queued { .. }) => (message_id, PushStatus::Queued, None),

@@ -92,7 +92,10 @@ async fn a_parked_pop_wakes_on_a_push() -> anyhow::Result<()> {
         let request = PopRequest { wait: Some(Duration::from_secs(20)), ..pop("q", 1) };
         waiter.pop(T, request).await
     });
-    queen_testkit::wait_until("a parked pop", Duration::from_secs(10), || async { !broker.parked().is_empty() }).await?;
+    queen_testkit::wait_until("a parked pop", Duration::from_secs(10), || async {
+        !broker.parked().is_empty()
+    })
+    .await?;
     let before = std::time::Instant::now();
     broker.push(T, vec![item("q", "p", "only")], None).await;
     assert_eq!(keys(&parked.await??), ["only"]);

@@ -13,6 +13,12 @@ pub enum StorageError {
     /// The queue takes only encrypted payloads.
     #[error("the queue is encrypted and this broker has no encryption key; plain text is not stored")]
     Sealed,
+    /// Too much waits to be written already; nothing was sent.
+    #[error("more than {waiting_max} bytes of pushes wait for the database; retry later")]
+    Overloaded {
+        /// Bytes that may wait.
+        waiting_max: usize,
+    },
     /// A partition or queue vanished again and again while the operation ran.
     #[error("{0} was deleted while it was in use")]
     Gone(&'static str),
@@ -24,7 +30,7 @@ impl StorageError {
         match self {
             StorageError::Pg(error) => error.class(),
             StorageError::Misaligned(_) | StorageError::Sealed => FailureClass::Permanent,
-            StorageError::Gone(_) => FailureClass::Transient,
+            StorageError::Gone(_) | StorageError::Overloaded { .. } => FailureClass::Transient,
         }
     }
 

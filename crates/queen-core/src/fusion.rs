@@ -1,0 +1,155 @@
+//! Push fusion: the driver of [`queen_fusion::Coalescer`]. Requests hand in their frames and wait; whoever finds a
+//! bundle free to fly starts it as a task of its own, so that a request that goes away takes nobody down with it.
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use queen_fusion::{Bundle, Coalescer, Item, Limits};
+use queen_segment::TxnHash;
+use queen_storage::{FrameVerdict, Lane, NewFrame, PartitionKey, StorageError};
+use tokio::sync::oneshot;
+
+use crate::broker::Inner;
+
+/// Bytes that a frame needs beside its payload and its key while it waits.
+const FRAME_OVERHEAD: usize = 200;
+
+/// Frames of one request for one partition, and where their verdicts go.
+pub(crate) struct Submission {
+    frames: Vec<NewFrame>,
+    answer: oneshot::Sender<Vec<FrameVerdict>>,
+}
+
+pub(crate) struct Fusion {
+    waiting: Mutex<Coalescer<PartitionKey, Submission>>,
+    bytes_max: usize,
+}
+
+impl Fusion {
+    pub(crate) fn new(limits: Limits, bytes_max: usize) -> Self {
+        Fusion { waiting: Mutex::new(Coalescer::new(limits)), bytes_max }
+    }
+
+    /// Appends lanes together with whatever else waits; one verdict per frame.
+    ///
+    /// Dropping the future does not take the frames back: they are stored, and nobody hears of it.
+    pub(crate) async fn append(&self, inner: &Arc<Inner>, lanes: Vec<Lane>) -> Vec<Vec<FrameVerdict>> {
+        let mut answers = Vec::with_capacity(lanes.len());
+        {
+            let mut waiting = self.waiting.lock();
+            for lane in lanes {
+                let bytes = lane.frames.iter().map(weight).sum();
+                if waiting.waiting_bytes() + bytes > self.bytes_max && waiting.waiting_bytes() > 0 {
+                    answers.push(Err(lane.frames.len()));
+                    continue;
+                }
+                let ids = lane.frames.iter().map(|f| identity(&f.transaction_id)).collect();
+                let (answer, verdicts) = oneshot::channel();
+                answers.push(Ok((verdicts, lane.frames.len())));
+                waiting
+                    .submit(lane.key, Item { work: Submission { frames: lane.frames, answer }, ids, bytes });
+            }
+        }
+        fly(inner);
+        let mut verdicts = Vec::with_capacity(answers.len());
+        for answer in answers {
+            verdicts.push(match answer {
+                Err(frames) => failed(frames, StorageError::Overloaded { waiting_max: self.bytes_max }),
+                Ok((verdicts, frames)) => match verdicts.await {
+                    Ok(verdicts) => verdicts,
+                    Err(_) => {
+                        failed(frames, StorageError::Misaligned("a push bundle ended without a verdict"))
+                    }
+                },
+            });
+        }
+        verdicts
+    }
+}
+
+fn weight(frame: &NewFrame) -> usize {
+    frame.payload.len() + frame.transaction_id.as_str().len() + FRAME_OVERHEAD
+}
+
+fn identity(transaction_id: &queen_types::TransactionId) -> u128 {
+    u128::from_be_bytes(TxnHash::of(transaction_id.as_str().as_bytes()).0)
+}
+
+fn failed(frames: usize, error: StorageError) -> Vec<FrameVerdict> {
+    let error = Arc::new(error);
+    (0..frames).map(|_| FrameVerdict::Failed(error.clone())).collect()
+}
+
+/// Starts every bundle that may fly.
+fn fly(inner: &Arc<Inner>) {
+    loop {
+        let Some(bundle) = inner.fusion.waiting.lock().take() else { return };
+        let flight = Flight::new(inner, &bundle);
+        let storage = inner.storage.clone();
+        inner.tasks.spawn(async move {
+            let (lanes, answers) = unpack(bundle);
+            let verdicts = storage.push(&lanes).await;
+            metrics::counter!("queen_batches_fired_total", "op" => "push").increment(1);
+            metrics::counter!("queen_batch_items_fired_total", "op" => "push")
+                .increment(lanes.iter().map(|lane| lane.frames.len() as u64).sum());
+            if let Some(inner) = flight.inner.upgrade() {
+                crate::push::announce(&inner.gates, &lanes, &verdicts);
+            }
+            // The next bundle may start before the answers of this one are out.
+            drop(flight);
+            answer(answers, verdicts);
+        });
+    }
+}
+
+/// Where the verdicts of one lane go: to each submission those of its frames.
+type Answers = Vec<Vec<(usize, oneshot::Sender<Vec<FrameVerdict>>)>>;
+
+fn unpack(bundle: Bundle<PartitionKey, Submission>) -> (Vec<Lane>, Answers) {
+    let mut lanes = Vec::with_capacity(bundle.lanes.len());
+    let mut answers = Vec::with_capacity(bundle.lanes.len());
+    for lane in bundle.lanes {
+        let mut frames = Vec::new();
+        let mut waiting = Vec::with_capacity(lane.items.len());
+        for Item { work, .. } in lane.items {
+            waiting.push((work.frames.len(), work.answer));
+            frames.extend(work.frames);
+        }
+        lanes.push(Lane { key: lane.key, frames });
+        answers.push(waiting);
+    }
+    (lanes, answers)
+}
+
+fn answer(answers: Answers, verdicts: Vec<Vec<FrameVerdict>>) {
+    for (waiting, verdicts) in answers.into_iter().zip(verdicts) {
+        let mut verdicts = verdicts.into_iter();
+        for (count, sender) in waiting {
+            // A request that went away wants no answer.
+            let _ = sender.send(verdicts.by_ref().take(count).collect());
+        }
+    }
+}
+
+/// A bundle in flight. Whatever ends it, a panic included, its partitions may fly again and the next bundle starts.
+struct Flight {
+    inner: Weak<Inner>,
+    keys: Vec<PartitionKey>,
+}
+
+impl Flight {
+    fn new(inner: &Arc<Inner>, bundle: &Bundle<PartitionKey, Submission>) -> Self {
+        Flight {
+            inner: Arc::downgrade(inner),
+            keys: bundle.lanes.iter().map(|lane| lane.key.clone()).collect(),
+        }
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let Some(inner) = self.inner.upgrade() else { return };
+        inner.fusion.waiting.lock().done(&self.keys);
+        fly(&inner);
+    }
+}
