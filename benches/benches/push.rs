@@ -8,13 +8,17 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use queen_benches::{payload, push_body};
-use queen_core::{Broker, BrokerOptions, PushItem};
+use queen_core::api::PushItem;
+use queen_core::{Broker, BrokerOptions};
 use queen_segment::{FrameRef, Packer};
+use queen_testkit::TestDb;
 use queen_types::{MessageId, PartitionName, PushStatus, QueueName, TenantId};
 use queen_wire::PushRequest;
 use tokio::runtime::Runtime;
 
 const BATCHES: [usize; 2] = [1, 100];
+
+const PUSHES_PER_PARTITION: u64 = 20;
 
 fn parse(c: &mut Criterion) {
     let mut group = c.benchmark_group("parse");
@@ -70,55 +74,107 @@ fn items(partition: &PartitionName, payloads: &[Bytes]) -> Vec<PushItem> {
         .collect()
 }
 
-async fn push(broker: Broker, partition: PartitionName, payloads: Vec<Bytes>) {
-    let results = broker.push(TenantId::DEFAULT, items(&partition, &payloads), None).await;
+fn payloads(count: usize) -> Vec<Bytes> {
+    (0..count).map(|n| Bytes::from(payload(n))).collect()
+}
+
+fn partition(name: impl std::fmt::Display) -> PartitionName {
+    PartitionName::new(name.to_string()).expect("a valid name")
+}
+
+async fn push(broker: &Broker, partition: &PartitionName, payloads: &[Bytes]) {
+    let results = broker.push(TenantId::DEFAULT, items(partition, payloads), None).await;
     assert!(results.iter().all(|result| result.status == PushStatus::Queued), "{results:?}");
 }
 
-/// `rounds` times: every producer pushes once to its own partition, all at the same time.
-async fn rounds(broker: &Broker, producers: usize, batch: usize, rounds: u64) -> Duration {
-    let payloads: Vec<Bytes> = (0..batch).map(|n| Bytes::from(payload(n))).collect();
-    let partitions: Vec<PartitionName> =
-        (0..producers).map(|n| PartitionName::new(format!("customer-{n}")).expect("a valid name")).collect();
-    let started = Instant::now();
+/// Time of `pushes` pushes one after the other. What a partition holds makes the search for duplicates longer, so
+/// a new one is taken after every [`PUSHES_PER_PARTITION`]; the push that creates it does not count.
+async fn produce(broker: Broker, payloads: Vec<Bytes>, pushes: u64) -> Duration {
+    let mut spent = Duration::ZERO;
+    let mut left = pushes;
+    while left > 0 {
+        let partition = partition(MessageId::mint());
+        push(&broker, &partition, &payloads).await;
+        let some = left.min(PUSHES_PER_PARTITION);
+        let started = Instant::now();
+        for _ in 0..some {
+            push(&broker, &partition, &payloads).await;
+        }
+        spent += started.elapsed();
+        left -= some;
+    }
+    spent
+}
+
+/// Producers at the same time; the mean of their times.
+async fn produce_together(broker: Broker, producers: u32, batch: usize, pushes: u64) -> Duration {
     let mut tasks = tokio::task::JoinSet::new();
-    for partition in partitions {
-        let (broker, payloads) = (broker.clone(), payloads.clone());
-        tasks.spawn(async move {
-            for _ in 0..rounds {
-                push(broker.clone(), partition.clone(), payloads.clone()).await;
-            }
-        });
+    for _ in 0..producers {
+        tasks.spawn(produce(broker.clone(), payloads(batch), pushes));
     }
-    while let Some(done) = tasks.join_next().await {
-        done.expect("no push failed");
+    let spent: Duration = tasks.join_all().await.into_iter().sum();
+    spent / producers
+}
+
+/// A runtime, a database and a broker on it.
+struct World {
+    broker: Broker,
+    _db: TestDb,
+    runtime: Runtime,
+}
+
+impl World {
+    fn new() -> World {
+        let runtime = Runtime::new().expect("a runtime");
+        let db = runtime.block_on(queen_testkit::db()).expect("a database");
+        let options = BrokerOptions { pg: db.options(), ..BrokerOptions::default() };
+        let broker = runtime.block_on(Broker::start(options)).expect("a broker");
+        World { broker, _db: db, runtime }
     }
-    started.elapsed()
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.runtime.block_on(self.broker.shutdown());
+    }
 }
 
 fn end_to_end(c: &mut Criterion) {
-    let runtime = Runtime::new().expect("a runtime");
-    let db = runtime.block_on(queen_testkit::db()).expect("a database");
-    let options = BrokerOptions { pg: db.options(), ..BrokerOptions::default() };
-    let broker = runtime.block_on(Broker::start(options)).expect("a broker");
-
+    let world = World::new();
     let mut group = c.benchmark_group("push");
     group.sample_size(20).warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(5));
     for producers in [1, 32] {
         for batch in BATCHES {
-            group.throughput(Throughput::Elements((producers * batch) as u64));
+            group.throughput(Throughput::Elements(u64::from(producers) * batch as u64));
             group.bench_function(BenchmarkId::new(format!("{producers}-producers"), batch), |b| {
-                b.to_async(&runtime).iter_custom(|n| {
-                    let broker = broker.clone();
-                    async move { rounds(&broker, producers, batch, n).await }
-                });
+                b.to_async(&world.runtime)
+                    .iter_custom(|n| produce_together(world.broker.clone(), producers, batch, n));
             });
         }
     }
     group.finish();
-    runtime.block_on(broker.shutdown());
-    drop(db);
 }
 
-criterion_group!(benches, parse, pack, end_to_end);
+/// A push into a partition that already holds messages of the deduplication window.
+fn with_history(c: &mut Criterion) {
+    let world = World::new();
+    let mut group = c.benchmark_group("push-after");
+    group.sample_size(10).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(2));
+    for stored in [100, 1_000, 10_000] {
+        let partition = partition(stored);
+        let history = async {
+            for _ in 0..stored / 100 {
+                push(&world.broker, &partition, &payloads(100)).await;
+            }
+        };
+        world.runtime.block_on(history);
+        let one = payloads(1);
+        group.bench_function(BenchmarkId::from_parameter(stored), |b| {
+            b.to_async(&world.runtime).iter(|| push(&world.broker, &partition, &one));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, parse, pack, end_to_end, with_history);
 criterion_main!(benches);

@@ -21,9 +21,9 @@ async fn broker() -> anyhow::Result<(TestDb, Broker)> {
 
 fn item(queue: &str, partition: &str, key: &str) -> PushItem {
     PushItem {
-        queue: QueueName::new(queue).unwrap(),
-        partition: PartitionName::new(partition).unwrap(),
-        transaction_id: Some(TransactionId::new(key).unwrap()),
+        queue: QueueName::new(queue).expect("a valid queue name"),
+        partition: PartitionName::new(partition).expect("a valid partition name"),
+        transaction_id: Some(TransactionId::new(key).expect("a valid key")),
         payload: Bytes::from(format!("{{\"k\":\"{key}\"}}")),
         trace_id: None,
     }
@@ -31,7 +31,7 @@ fn item(queue: &str, partition: &str, key: &str) -> PushItem {
 
 fn pop(queue: &str, batch: u32) -> PopRequest {
     PopRequest {
-        target: PopTarget::Queue(QueueName::new(queue).unwrap()),
+        target: PopTarget::Queue(QueueName::new(queue).expect("a valid queue name")),
         group: Group::queue_mode(),
         batch,
         partitions: Some(1),

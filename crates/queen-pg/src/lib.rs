@@ -1,5 +1,5 @@
 //! PostgreSQL access: a bounded pool, TLS, a deadline on every statement, pipelined transactions, and the one
-//! table from SQLSTATE to [`FailureClass`](queen_types::FailureClass).
+//! table from SQLSTATE to [`FailureClass`].
 //!
 //! A [`Pool`] hands out [`Conn`]s. Whatever a `Conn` does is bounded by [`PgOptions::statement_timeout`]; a call that
 //! runs out of time, or whose future is dropped, is cancelled on the server and its connection is thrown away. So a

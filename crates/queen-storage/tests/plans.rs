@@ -34,7 +34,9 @@ async fn no_statement_reads_a_big_table_from_end_to_end() -> anyhow::Result<()> 
         for table in ["log_segments", "log_partitions", "log_consumers", "log_txns"] {
             // An index read without a condition is a walk all the same.
             let bare = plan.lines().zip(plan.lines().skip(1).chain([""])).any(|(line, next)| {
-                line.contains("Index") && line.contains(&format!(" on {table}")) && !next.contains("Index Cond")
+                line.contains("Index")
+                    && line.contains(&format!(" on {table}"))
+                    && !next.contains("Index Cond")
             });
             assert!(!bare || MAY_WALK.contains(path), "{path} walks an index of {table}:\n{plan}");
         }
