@@ -5,7 +5,7 @@ use std::time::Duration;
 use queen_tests::scene::{Scene, World};
 use queen_tests::seed::Runs;
 
-const SHORT: Duration = Duration::from_secs(6);
+const SHORT: Duration = Duration::from_secs(5);
 const OPERATIONS: usize = 150;
 
 /// Broken by any answer or row of push, pop, ack, extend or transaction that differs from the model: by a cursor that
