@@ -23,6 +23,7 @@ statements! {
     POP_REGISTER = "pop/register.sql";
     POP_REGISTRATION = "pop/registration.sql";
     POP_SEED = "pop/seed.sql";
+    POP_SEED_PARTITION = "pop/seed_partition.sql";
     POP_MATCHING_QUEUES = "pop/matching_queues.sql";
     POP_READY = "pop/ready.sql";
     POP_PROBE = "pop/probe.sql";

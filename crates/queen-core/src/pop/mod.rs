@@ -36,9 +36,12 @@ impl Broker {
             request.start.unwrap_or(self.inner.options.default_subscription.into())
         };
         let answer = match self.look(tenant, &request, start, true).await? {
-            Some(answer) => answer,
-            None => match request.wait {
-                Some(wait) => self.park(tenant, &request, start, wait).await?,
+            Look::Messages(answer) => answer,
+            Look::Nothing { absent } => match request.wait {
+                // A partition that was not there when the pop came has no message from before it.
+                Some(wait) => {
+                    self.park(tenant, &request, if absent { StartPoint::All } else { start }, wait).await?
+                }
                 None => PopAnswer::empty(),
             },
         };
@@ -67,7 +70,7 @@ impl Broker {
                 return Ok(PopAnswer::empty());
             }
             ticket.arm();
-            if let Some(answer) = self.look(tenant, request, start, false).await? {
+            if let Look::Messages(answer) = self.look(tenant, request, start, false).await? {
                 return Ok(answer);
             }
             let woken = match deadline {
@@ -94,14 +97,14 @@ impl Broker {
         Ok(gates.stand(tenant, queue, row.map(|row| row.id), &request.group, interest))
     }
 
-    /// One look for work: `None` when there is none. The first look of a pop also repairs what it finds damaged.
+    /// One look for work. The first look of a pop also repairs what it finds damaged.
     async fn look(
         &self,
         tenant: TenantId,
         request: &PopRequest,
         start: StartPoint,
         first: bool,
-    ) -> Result<Option<PopAnswer>, Error> {
+    ) -> Result<Look, Error> {
         for _ in 0..CLAIM_ATTEMPTS {
             let plan = match &request.target {
                 PopTarget::Queue(queue) => self.plan_queue(tenant, queue, request, start).await?,
@@ -113,20 +116,21 @@ impl Broker {
                 }
             };
             if plan.candidates.is_empty() {
-                return Ok(None);
+                return Ok(Look::Nothing { absent: matches!(request.target, PopTarget::Partition(..)) });
             }
             match self.claim(request, &plan).await? {
-                Claimed::Messages(answer) => return Ok(Some(answer)),
+                Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
                 Claimed::OnlyDamage => {}
                 Claimed::Nothing => {
                     if let PopTarget::Partition(queue, partition) = &request.target {
-                        self.doubt(tenant, queue, partition, &request.group, &plan, first).await?;
-                        return Ok(None);
+                        if !self.doubt(tenant, queue, partition, &request.group, &plan, first).await? {
+                            return Ok(Look::Nothing { absent: false });
+                        }
                     }
                 }
             }
         }
-        Ok(None)
+        Ok(Look::Nothing { absent: false })
     }
 
     async fn claim(&self, request: &PopRequest, plan: &Plan) -> Result<Claimed, Error> {
@@ -167,7 +171,8 @@ impl Broker {
         Ok(Claimed::Messages(PopAnswer { lease, partitions }))
     }
 
-    /// A pop of one partition that got nothing: is its id from a former life, or its cursor beyond the log?
+    /// A pop of one partition that got nothing; true when it should look again. Does it owe the group a cursor, is its id from a former life, or its
+    /// cursor beyond the log?
     async fn doubt(
         &self,
         tenant: TenantId,
@@ -176,15 +181,28 @@ impl Broker {
         group: &Group,
         plan: &Plan,
         first: bool,
-    ) -> Result<(), StorageError> {
+    ) -> Result<bool, StorageError> {
         let key = PartitionKey { tenant, queue: queue.clone(), partition: partition.clone() };
         self.inner.storage.forget_partition(&key);
-        let Some(candidate) = plan.candidates.first() else { return Ok(()) };
+        let Some(candidate) = plan.candidates.first() else { return Ok(false) };
+        if first && self.inner.storage.partition_id(&key).await? != Some(candidate.partition) {
+            return Ok(true);
+        }
+        self.inner.storage.seed_partition(candidate.partition, group, candidate.seed).await?;
         if first && self.inner.storage.is_beyond(candidate.partition, group).await? {
             self.inner.storage.clamp_cursors(&[candidate.partition], group).await?;
         }
-        Ok(())
+        Ok(false)
     }
+}
+
+/// What a look brought.
+enum Look {
+    Messages(PopAnswer),
+    /// Nothing to claim; `absent`: the partition asked for does not exist.
+    Nothing {
+        absent: bool,
+    },
 }
 
 enum Claimed {

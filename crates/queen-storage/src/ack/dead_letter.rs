@@ -210,6 +210,8 @@ fn json_copy(payload: &[u8]) -> Option<&str> {
             return None;
         }
     }
+    // A library caller may have pushed what is no JSON at all.
+    serde_json::from_slice::<serde::de::IgnoredAny>(payload).ok()?;
     std::str::from_utf8(payload).ok()
 }
 
@@ -224,7 +226,7 @@ mod tests {
         }
         let deep = "[".repeat(300) + &"]".repeat(300);
         let long = "1".repeat(100);
-        for odd in [r#""a\u0000b""#, r#""\ud800""#, "1e999999", "2E+5", &deep, &long, ""] {
+        for odd in ["no json", "{", r#""a\u0000b""#, r#""\ud800""#, "1e999999", "2E+5", &deep, &long, ""] {
             assert_eq!(json_copy(odd.as_bytes()), None, "{odd}");
         }
         assert_eq!(json_copy(b"\"\xff\""), None);

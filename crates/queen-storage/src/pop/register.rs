@@ -1,7 +1,7 @@
 //! First contact of a group with a queue: registration, once, and the seeding of its cursors.
 
 use queen_pg::{PgTimestamp, Row, step};
-use queen_types::{Group, QueueId, QueueName, StartPoint, TenantId, Timestamp};
+use queen_types::{Group, PartitionId, QueueId, QueueName, StartPoint, TenantId, Timestamp};
 
 use crate::{Storage, StorageError, sql};
 
@@ -107,6 +107,28 @@ impl Storage {
         let mut conn = self.inner.pool.get().await?;
         let rows = conn.query(sql::POP_REGISTRATION, &[&tenant.0, &group.as_str(), &queue.0]).await?;
         rows.first().map(stored_seed).transpose()
+    }
+
+    /// Makes the cursor of a group that pops one partition without being registered and starts after its newest
+    /// message, or at an instant: what is pushed from here on must not be taken for something from before. Without
+    /// effect where there is a cursor, and for seeds that do not depend on the moment.
+    ///
+    /// # Errors
+    /// See [`StorageError`].
+    pub async fn seed_partition(
+        &self,
+        partition: PartitionId,
+        group: &Group,
+        seed: Seed,
+    ) -> Result<(), StorageError> {
+        let from = match seed {
+            Seed::Everything | Seed::Since(_) => return Ok(()),
+            Seed::Newest => None,
+            Seed::At(at) => Some(PgTimestamp(at)),
+        };
+        let mut conn = self.inner.pool.get().await?;
+        conn.execute(sql::POP_SEED_PARTITION, &[&partition.0, &group.as_str(), &from]).await?;
+        Ok(())
     }
 
     async fn subscribe_queue(&self, tenant: TenantId, queue: &QueueName) -> Result<(), StorageError> {
