@@ -12,11 +12,21 @@ pub(crate) struct TaskCluster {
 }
 
 impl TaskCluster {
+    /// One that forgets what it wrote when the machine goes down: for tests.
     pub(crate) fn start() -> anyhow::Result<TaskCluster> {
+        Self::launch(false)
+    }
+
+    /// One that syncs every commit: for figures.
+    pub(crate) fn start_durable() -> anyhow::Result<TaskCluster> {
+        Self::launch(true)
+    }
+
+    fn launch(fsync: bool) -> anyhow::Result<TaskCluster> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let directory =
             tempfile::Builder::new().prefix("queen-xtask-").tempdir().context("make a directory")?;
-        let options = ClusterOptions::for_tests(directory.path());
+        let options = ClusterOptions { fsync, ..ClusterOptions::for_tests(directory.path()) };
         let cluster = runtime.block_on(Cluster::start_ephemeral(options)).context("start PostgreSQL")?;
         // The cluster deletes it.
         let _ = directory.keep();

@@ -5,6 +5,7 @@ mod ci;
 mod cluster;
 mod conformance;
 mod layers;
+mod order_run;
 mod repo;
 mod step;
 mod test;
@@ -32,6 +33,12 @@ const COMMANDS: &[Command] = &[
         about: "the HTTP suite against a broker: [--url URL | --release] [pytest arguments]",
         run: conformance::run,
     },
+    Command {
+        name: "order-run",
+        about: "order and completeness under load: [--messages N] [--partitions N] [--clients N] [--consumers N] \
+                [--producers N] [--batch N] [--url URL] [--sabotage lost|duplicate|swap]",
+        run: order_run::run,
+    },
     Command { name: "ci", about: "everything that .ci/run runs", run: ci::run },
 ];
 
@@ -42,6 +49,11 @@ fn find(name: &str) -> Option<&'static Command> {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // A consumer process of the order run, started by this program itself.
+    if let Some((order_run::CLIENT, rest)) = arguments.split_first().map(|(name, rest)| (name.as_str(), rest))
+    {
+        return order_run::client(rest);
+    }
     let Some(command) = arguments.first().and_then(|name| find(name)) else {
         println!("cargo xtask <command>\n");
         for command in COMMANDS {

@@ -62,6 +62,10 @@ impl Broker {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn log(&self) -> &Path {
         &self.log
     }

@@ -1,6 +1,6 @@
 //! `cargo xtask conformance`: the HTTP suite against a broker on a private PostgreSQL.
 
-mod broker;
+pub(crate) mod broker;
 pub(crate) mod left_out;
 mod python;
 
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     outcome
 }
 
-fn build(release: bool) -> anyhow::Result<PathBuf> {
+pub(crate) fn build(release: bool) -> anyhow::Result<PathBuf> {
     let mut cargo = repo::cargo();
     cargo.args(["build", "--package", "queen-server"]);
     if release {

@@ -1,0 +1,297 @@
+//! `cargo xtask order-run`: client processes consume while producers push; everything must arrive, in order per
+//! partition, once per group.
+
+mod check;
+mod client;
+mod http;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::cluster::TaskCluster;
+use crate::conformance;
+use crate::conformance::broker::Broker;
+use check::Delivery;
+use http::Connection;
+
+/// Name under which the program starts itself as a client.
+pub(crate) const CLIENT: &str = "order-client";
+
+const QUEUE: &str = "order-run";
+/// How long no message may arrive before the run is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone)]
+struct Plan {
+    messages: u64,
+    partitions: usize,
+    clients: usize,
+    consumers: usize,
+    producers: usize,
+    batch: usize,
+    url: Option<String>,
+    sabotage: Option<String>,
+}
+
+impl Plan {
+    fn parse(arguments: &[String]) -> anyhow::Result<Plan> {
+        let mut plan = Plan {
+            messages: 200_000,
+            partitions: 200,
+            clients: 4,
+            consumers: 8,
+            producers: 4,
+            batch: 20,
+            url: None,
+            sabotage: None,
+        };
+        let mut arguments = arguments.iter();
+        while let Some(name) = arguments.next() {
+            let value = arguments.next().with_context(|| format!("{name} needs a value"))?;
+            let number = || value.parse::<usize>().with_context(|| format!("{name} {value}: not a number"));
+            match name.as_str() {
+                "--messages" => plan.messages = number()? as u64,
+                "--partitions" => plan.partitions = number()?,
+                "--clients" => plan.clients = number()?,
+                "--consumers" => plan.consumers = number()?,
+                "--producers" => plan.producers = number()?,
+                "--batch" => plan.batch = number()?,
+                "--url" => plan.url = Some(value.clone()),
+                "--sabotage" => plan.sabotage = Some(value.clone()),
+                other => bail!("unknown argument {other}"),
+            }
+        }
+        let all = [plan.partitions, plan.clients, plan.consumers, plan.producers, plan.batch];
+        ensure!(plan.messages > 0 && all.iter().all(|n| *n > 0), "every number must be above 0");
+        Ok(plan)
+    }
+
+    /// Messages of one partition.
+    fn share(&self, partition: usize) -> u64 {
+        let partitions = self.partitions as u64;
+        self.messages / partitions + u64::from((partition as u64) < self.messages % partitions)
+    }
+}
+
+/// Runs a client process.
+pub(crate) fn client(arguments: &[String]) -> ExitCode {
+    let [url, queue, consumers] = arguments else { return ExitCode::from(2) };
+    match client::run(url, queue, consumers.parse().unwrap_or(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("order client: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the whole thing and judges it.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let plan = Plan::parse(arguments)?;
+    if let Some(url) = plan.url.clone() {
+        return load(&plan, &url, None);
+    }
+    let binary = conformance::build(true)?;
+    let cluster = TaskCluster::start_durable()?;
+    let broker = Broker::start(&binary, cluster.port())?;
+    let outcome = load(&plan, &broker.url(), Some(broker.pid()));
+    if !matches!(outcome, Ok(ExitCode::SUCCESS)) {
+        println!("the broker's last words ({}):\n{}", broker.log().display(), broker.last_words());
+    }
+    outcome
+}
+
+fn load(plan: &Plan, url: &str, pid: Option<u32>) -> anyhow::Result<ExitCode> {
+    let (records, arriving) = mpsc::channel();
+    let mut clients = Clients::start(plan, url, &records)?;
+    drop(records);
+    let started = Instant::now();
+    let pushed = AtomicUsize::new(0);
+    let (deliveries, push_time) = std::thread::scope(|scope| {
+        let producers: Vec<_> = (0..plan.producers)
+            .map(|producer| {
+                let pushed = &pushed;
+                scope.spawn(move || produce(plan, url, producer, pushed).map(|()| started.elapsed()))
+            })
+            .collect();
+        let deliveries = collect(plan, &arriving);
+        let mut push_time = Duration::ZERO;
+        for producer in producers {
+            match producer.join() {
+                Ok(time) => push_time = push_time.max(time?),
+                Err(_) => bail!("a producer panicked"),
+            }
+        }
+        anyhow::Ok((deliveries?, push_time))
+    })?;
+    let took = started.elapsed();
+    let memory = pid.and_then(resident_mib);
+    let mut deliveries = deliveries;
+    clients.stop()?;
+    deliveries.extend(arriving.iter());
+    if let Some(kind) = &plan.sabotage {
+        check::sabotage(&mut deliveries, kind)?;
+    }
+    let expected: Vec<u64> = (0..plan.partitions).map(|p| plan.share(p)).collect();
+    let per_second = |time: Duration| plan.messages as f64 / time.as_secs_f64();
+    println!(
+        "{} messages, {} partitions, {} producers, {} clients x {} consumers: pushed in {:.1} s ({:.0}/s), handled in {:.1} s ({:.0}/s)",
+        plan.messages,
+        plan.partitions,
+        plan.producers,
+        plan.clients,
+        plan.consumers,
+        push_time.as_secs_f64(),
+        per_second(push_time),
+        took.as_secs_f64(),
+        per_second(took)
+    );
+    if let Some(memory) = memory {
+        println!("resident memory of the broker: {memory} MiB");
+    }
+    match check::check(deliveries, &expected) {
+        Ok(verdict) => {
+            println!(
+                "in order, complete, once each: {} deliveries, {} redelivered",
+                verdict.delivered, verdict.redelivered
+            );
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(violations) => {
+            println!("{} violations:", violations.len());
+            for violation in violations.iter().take(20) {
+                println!("  {violation}");
+            }
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Pushes the partitions of one producer, batch after batch, each in order.
+fn produce(plan: &Plan, url: &str, producer: usize, pushed: &AtomicUsize) -> anyhow::Result<()> {
+    let mut connection = Connection::open(url)?;
+    let mine: Vec<usize> = (producer..plan.partitions).step_by(plan.producers).collect();
+    let mut next = vec![0u64; mine.len()];
+    loop {
+        let mut any = false;
+        for (partition, next) in mine.iter().zip(&mut next) {
+            let end = plan.share(*partition).min(*next + plan.batch as u64);
+            if *next == end {
+                continue;
+            }
+            any = true;
+            let items: Vec<_> = (*next..end)
+                .map(|n| {
+                    serde_json::json!({ "queue": QUEUE, "partition": partition.to_string(),
+                                        "transactionId": format!("{partition}-{n}"), "payload": { "n": n } })
+                })
+                .collect();
+            let body = serde_json::json!({ "items": items }).to_string();
+            let answer = connection.post("/api/v1/push", body.as_bytes())?;
+            let text = String::from_utf8_lossy(&answer.body);
+            let queued = text.matches("\"queued\"").count() as u64;
+            ensure!(answer.status == 201 && queued == end - *next, "push answered {}: {text}", answer.status);
+            pushed.fetch_add((end - *next) as usize, Ordering::Relaxed);
+            *next = end;
+        }
+        if !any {
+            return Ok(());
+        }
+    }
+}
+
+/// Gathers deliveries until as many were acked as are pushed.
+fn collect(plan: &Plan, arriving: &mpsc::Receiver<Delivery>) -> anyhow::Result<Vec<Delivery>> {
+    let mut deliveries = Vec::new();
+    let mut acked = 0;
+    while acked < plan.messages {
+        let delivery = arriving.recv_timeout(PATIENCE).with_context(|| {
+            format!("{acked} of {} messages arrived, then none for {PATIENCE:?}", plan.messages)
+        })?;
+        acked += u64::from(delivery.acked);
+        deliveries.push(delivery);
+    }
+    Ok(deliveries)
+}
+
+/// The client processes and the threads that read their records.
+struct Clients {
+    children: Vec<Child>,
+    readers: Vec<std::thread::JoinHandle<anyhow::Result<()>>>,
+}
+
+impl Clients {
+    fn start(plan: &Plan, url: &str, records: &mpsc::Sender<Delivery>) -> anyhow::Result<Clients> {
+        let program = std::env::current_exe().context("find this program")?;
+        let mut clients = Clients { children: Vec::new(), readers: Vec::new() };
+        for _ in 0..plan.clients {
+            let mut child = Command::new(&program)
+                .args([CLIENT, url, QUEUE, &plan.consumers.to_string()])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .context("start a client")?;
+            let output = child.stdout.take().context("a client without output")?;
+            let records = records.clone();
+            clients.children.push(child);
+            clients.readers.push(std::thread::spawn(move || {
+                for line in BufReader::new(output).lines() {
+                    // Nobody listens once the run has failed.
+                    let _ = records.send(parse(&line?)?);
+                }
+                Ok(())
+            }));
+        }
+        Ok(clients)
+    }
+
+    /// Lets the clients finish what they hold and end.
+    fn stop(&mut self) -> anyhow::Result<()> {
+        for child in &mut self.children {
+            drop(child.stdin.take());
+        }
+        for child in &mut self.children {
+            let status = child.wait()?;
+            ensure!(status.success(), "a client ended with {status}");
+        }
+        for reader in self.readers.drain(..) {
+            match reader.join() {
+                Ok(outcome) => outcome?,
+                Err(_) => bail!("a reader panicked"),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            // Ended already, when the run went well.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn parse(line: &str) -> anyhow::Result<Delivery> {
+    let read = || {
+        let mut fields = line.split(' ');
+        let at = fields.next()?.parse().ok()?;
+        let (partition, number) = fields.next()?.split_once('-')?;
+        let acked = fields.next()? == "1";
+        Some(Delivery { at, partition: partition.parse().ok()?, number: number.parse().ok()?, acked })
+    };
+    read().with_context(|| format!("a record that nobody wrote: {line:?}"))
+}
+
+fn resident_mib(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib / 1024)
+}
