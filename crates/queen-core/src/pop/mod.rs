@@ -122,10 +122,10 @@ impl Broker {
                 Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
                 Claimed::OnlyDamage => {}
                 Claimed::Nothing => {
-                    if let PopTarget::Partition(queue, partition) = &request.target {
-                        if !self.doubt(tenant, queue, partition, &request.group, &plan, first).await? {
-                            return Ok(Look::Nothing { absent: false });
-                        }
+                    if let PopTarget::Partition(queue, partition) = &request.target
+                        && !self.doubt(tenant, queue, partition, &request.group, &plan, first).await?
+                    {
+                        return Ok(Look::Nothing { absent: false });
                     }
                 }
             }
