@@ -11,6 +11,8 @@ use queen_types::{PartitionId, PartitionName, QueueName, TenantId, Uuid};
 
 use crate::{StorageError, sql};
 
+/// How often the creation of partitions starts over because their queue was deleted under it.
+const ATTEMPTS: u32 = 3;
 /// Entries above which the cache is emptied: about 30 MB.
 const ENTRIES_MAX: usize = 200_000;
 
@@ -116,7 +118,24 @@ pub(crate) async fn resolve(
 }
 
 /// Ids of all keys; what is missing is created, queues first, both in the order of their unique keys.
+///
+/// # Errors
+/// [`StorageError::Gone`] when a queue was deleted meanwhile; a transaction cannot go on then and has to start over.
 pub(crate) async fn resolve_or_create(
+    on: &mut On<'_, '_>,
+    keys: &[&PartitionKey],
+    created_by: &str,
+) -> Result<Vec<PartitionId>, StorageError> {
+    let mut attempt = 1;
+    loop {
+        match resolve_or_create_once(on, keys, created_by).await {
+            Err(StorageError::Gone(_)) if matches!(on, On::Conn(_)) && attempt < ATTEMPTS => attempt += 1,
+            result => return result,
+        }
+    }
+}
+
+async fn resolve_or_create_once(
     on: &mut On<'_, '_>,
     keys: &[&PartitionKey],
     created_by: &str,
@@ -143,9 +162,15 @@ async fn create(on: &mut On<'_, '_>, keys: &[&PartitionKey], created_by: &str) -
     let namespaces: Vec<&str> = implied.iter().map(|(namespace, _)| namespace.as_str()).collect();
     let tasks: Vec<&str> = implied.iter().map(|(_, task)| task.as_str()).collect();
     let columns = Columns::of(keys);
-    on.together(&[
-        step(sql::PUSH_PROVISION_QUEUES, &[&tenants, &names, &namespaces, &tasks, &created_by]),
-        step(sql::PUSH_PROVISION_PARTITIONS, &[&columns.tenants, &columns.queues, &columns.partitions]),
-    ])
-    .await
+    let created = on
+        .together(&[
+            step(sql::PUSH_PROVISION_QUEUES, &[&tenants, &names, &namespaces, &tasks, &created_by]),
+            step(sql::PUSH_PROVISION_PARTITIONS, &[&columns.tenants, &columns.queues, &columns.partitions]),
+        ])
+        .await;
+    match created {
+        // The queue was there, its deletion under way: the foreign key waited for it.
+        Err(error) if error.sqlstate() == Some("23503") => Err(StorageError::Gone("the queue")),
+        result => result,
+    }
 }

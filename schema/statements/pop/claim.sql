@@ -8,7 +8,8 @@
 -- Every sub-select that names a big table is LATERAL behind OFFSET 0 or LIMIT 1, and both writes are INSERT .. ON
 -- CONFLICT: the plan has no choice but the primary keys, however wrong the statistics are (docs/decisions/002).
 --
--- Caller: queen-storage pop/claim.rs. Locks: log_consumers in input order, SKIP LOCKED. Writes: log_consumers.
+-- Caller: queen-storage pop/claim.rs. Locks: log_consumers in input order, SKIP LOCKED; key share on log_partitions at a
+-- group's first claim, SKIP LOCKED. Writes: log_consumers.
 -- $1 partition uuid[], $2 group text, $3 worker text (NULL: auto-ack), $4 lease seconds int4[], $5 messages int8,
 -- $6 partitions int8 (NULL: no cap), $7 delayedProcessing int4[], $8 windowBuffer int4[],
 -- $9 windowBuffer holds until quiet boolean (else until the first unserved is old enough or enough are gathered),
@@ -71,10 +72,18 @@ WITH input AS MATERIALIZED (
           AND (c.retry_at IS NULL OR c.retry_at <= clock_timestamp())
         FOR UPDATE SKIP LOCKED
     ) c ON TRUE
+    -- A cursor that is made refers to its partition. One that is being deleted is skipped: waiting for it while cursors
+    -- are held would deadlock with the deletion, which waits for cursors.
+    LEFT JOIN LATERAL (
+        SELECT p.id
+        FROM queen.log_partitions p
+        WHERE p.id = i.partition_id AND NOT c0.present AND v.ready
+        FOR KEY SHARE SKIP LOCKED
+    ) home ON TRUE
     WHERE v.ready
       AND CASE
           WHEN c0.present THEN c.committed IS NOT NULL
-          ELSE pg_try_advisory_xact_lock(hashtextextended(i.partition_id::text || '/' || $2, 7781200))
+          ELSE home.id IS NOT NULL AND pg_try_advisory_xact_lock(hashtextextended(i.partition_id::text || '/' || $2, 7781200))
       END
     LIMIT $6
 ), spans AS MATERIALIZED (
