@@ -45,6 +45,11 @@ impl<'c> Call<'c> {
                 self.answered = true;
                 self.conn.abandon();
             }
+            // Said before the socket closes: without this the pool may hand it out once more.
+            Err(error) if error.ends_session() => {
+                self.answered = true;
+                self.conn.abandon();
+            }
             _ => self.answered = true,
         }
         result

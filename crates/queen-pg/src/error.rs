@@ -89,6 +89,11 @@ impl PgError {
         matches!(self, PgError::Timeout { .. } | PgError::Closed(_))
     }
 
+    /// Whether the server ended the session with this error: shut down, crash, an administrator, too long idle.
+    pub(crate) fn ends_session(&self) -> bool {
+        matches!(self, PgError::Db { sqlstate, .. } if sqlstate.starts_with("57P") || sqlstate == "25P03")
+    }
+
     pub(crate) fn is_stale_statement(&self) -> bool {
         matches!(self, PgError::Db { sqlstate, message, .. } if is_stale_statement(sqlstate, message))
     }

@@ -46,8 +46,8 @@ impl Frame {
 
 /// Sends everything without waiting in between, then collects the answers.
 ///
-/// After an error the session is outside the transaction, with one exception: the error is [`PgError::Closed`], and
-/// the caller must give the connection up.
+/// After an error the session is outside the transaction, with two exceptions: the error is [`PgError::Closed`] or one
+/// that [ends the session](PgError::ends_session), and the caller must give the connection up.
 pub(crate) async fn run(
     client: &ClientWrapper,
     frame: Frame,
@@ -87,6 +87,10 @@ async fn prepare(client: &ClientWrapper, steps: &[Step<'_>]) -> Result<Vec<State
 
 /// Rolls back after `error`. Only a session that is provably idle again may be used further.
 async fn leave(client: &ClientWrapper, error: PgError) -> PgError {
+    // The transaction went with its session; no COMMIT was sent.
+    if error.ends_session() {
+        return error;
+    }
     match client.batch_execute("ROLLBACK").await {
         Ok(()) => error,
         Err(rollback) => PgError::Closed(format!("{error}; then ROLLBACK failed: {rollback}")),
