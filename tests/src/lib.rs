@@ -4,6 +4,7 @@ pub mod broker;
 
 // Invariants: a reference model, random operations, and what must hold of tables and deliveries.
 pub mod build;
+pub mod failpoint;
 pub mod history;
 pub mod model;
 pub mod scene;
