@@ -100,11 +100,8 @@ where
     let (route, params) = match found {
         Found::Route(index, params) => (&ROUTES[index], params),
         _ if declared_too_large => return refuse_body(parts, body, max).await,
-        Found::NoSuchRoute => return reply::no_such_route(),
-        Found::MethodNotAllowed(allow) => return reply::method_not_allowed(&allow),
-        Found::NotUtf8(name) => {
-            return reply::text(StatusCode::BAD_REQUEST, format!("Invalid URL: invalid UTF-8 in `{name}`"));
-        }
+        // A body left unread would make the connection close under a client that reuses it.
+        refused => return refuse_route(refused, body::read(&parts.headers, body, max).await, max),
     };
     let body = match body::read(&parts.headers, body, max).await {
         Ok(body) => body,
@@ -114,6 +111,20 @@ where
     match routes::dispatch(app, route.endpoint, call).await {
         Ok(answer) => answer,
         Err(error) => error.into(),
+    }
+}
+
+/// Answers a request that no handler takes, its body read.
+fn refuse_route(found: Found, body: Result<Bytes, BodyFailure>, max: usize) -> Answer {
+    if let Err(failure) = body {
+        return body_failure(failure, max);
+    }
+    match found {
+        Found::Route(..) | Found::NoSuchRoute => reply::no_such_route(),
+        Found::MethodNotAllowed(allow) => reply::method_not_allowed(&allow),
+        Found::NotUtf8(name) => {
+            reply::text(StatusCode::BAD_REQUEST, format!("Invalid URL: invalid UTF-8 in `{name}`"))
+        }
     }
 }
 
