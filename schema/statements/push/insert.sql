@@ -21,7 +21,9 @@ WITH input AS MATERIALIZED (
     FROM unnest($1::uuid[], $2::int4[], $5::int8[]) WITH ORDINALITY AS i (partition_id, frames, vouched, ord)
 ), placed AS MATERIALIZED (
     SELECT i.ord, i.partition_id, i.frames, e.log_end + 1 + i.ahead AS base_offset,
-           GREATEST(clock_timestamp(), e.newest_at) AS stamp,
+           -- The stamp never goes back, the clock may. The window is measured on the clock: behind it the stamp of a
+           -- partition that was written under a clock ahead would leave keys of a moment ago out.
+           GREATEST(clock_timestamp(), e.newest_at) AS stamp, clock_timestamp() AS clock,
            e.dedup_window, e.sealed,
            CASE WHEN i.vouched > e.log_end THEN -1 ELSE i.vouched END AS vouched
     FROM input i
@@ -58,12 +60,12 @@ WITH input AS MATERIALIZED (
                 SELECT s.base_offset, (s.end_offset - s.base_offset)::int4 AS last, s.hashes || ''::bytea AS bytes
                 FROM queen.log_segments s
                 WHERE s.partition_id = p.partition_id AND s.base_offset > p.vouched
-                  AND s.created_at >= p.stamp - make_interval(secs => p.dedup_window)
+                  AND s.created_at >= p.clock - make_interval(secs => p.dedup_window)
                 UNION ALL
                 SELECT t.base_offset, (t.end_offset - t.base_offset)::int4, t.hashes || ''::bytea
                 FROM queen.log_txns t
                 WHERE t.partition_id = p.partition_id AND t.base_offset > p.vouched
-                  AND t.created_at >= p.stamp - make_interval(secs => p.dedup_window)
+                  AND t.created_at >= p.clock - make_interval(secs => p.dedup_window)
             ) h
             CROSS JOIN LATERAL generate_series(0, h.last) AS k
             -- cuts the hash out of its row before anything is sorted or hashed by it, not the whole row's bytes along
