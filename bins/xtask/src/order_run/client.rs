@@ -3,9 +3,9 @@
 use std::io::{BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 use super::http::Connection;
@@ -51,7 +51,7 @@ pub(super) fn run(url: &str, queue: &str, consumers: usize) -> anyhow::Result<()
 fn consume(url: &str, queue: &str, stop: &AtomicBool, lines: &mpsc::Sender<String>) -> anyhow::Result<()> {
     let mut connection = Connection::open(url)?;
     let pop = format!(
-        "/api/v1/pop/queue/{queue}?consumerGroup=g&subscriptionMode=all&batch=50&partitions=4&wait=true&timeout=1000"
+        "/api/v1/pop/queue/{queue}?consumerGroup=g&subscriptionMode=all&batch=50&partitions=4&wait=true&timeout=2000"
     );
     while !stop.load(Ordering::Relaxed) {
         let answer = connection.get(&pop)?;
@@ -64,7 +64,7 @@ fn consume(url: &str, queue: &str, stop: &AtomicBool, lines: &mpsc::Sender<Strin
             answer.status,
             String::from_utf8_lossy(&answer.body)
         );
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        let at = monotonic_nanos();
         let body: Value = serde_json::from_slice(&answer.body).context("read a pop answer")?;
         let messages = body["messages"].as_array().context("a pop answer without messages")?;
         let acks: Vec<Value> = messages
@@ -88,4 +88,11 @@ fn consume(url: &str, queue: &str, stop: &AtomicBool, lines: &mpsc::Sender<Strin
         let _ = lines.send(record);
     }
     Ok(())
+}
+
+/// Nanoseconds since the machine started, the same in every process. The time of day could step back between two
+/// batches and put them in the wrong order.
+fn monotonic_nanos() -> u128 {
+    let now = clock_gettime(ClockId::Monotonic);
+    u128::from(now.tv_sec.unsigned_abs()) * 1_000_000_000 + u128::from(now.tv_nsec.unsigned_abs())
 }

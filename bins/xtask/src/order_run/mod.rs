@@ -7,9 +7,8 @@ mod http;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
 
@@ -22,12 +21,13 @@ use http::Connection;
 /// Name under which the program starts itself as a client.
 pub(crate) const CLIENT: &str = "order-client";
 
-const QUEUE: &str = "order-run";
 /// How long no message may arrive before the run is given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
 struct Plan {
+    /// Another one each run, so that a broker that already runs can be used again.
+    queue: String,
     messages: u64,
     partitions: usize,
     clients: usize,
@@ -40,7 +40,9 @@ struct Plan {
 
 impl Plan {
     fn parse(arguments: &[String]) -> anyhow::Result<Plan> {
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let mut plan = Plan {
+            queue: format!("order-run-{seconds}-{}", std::process::id()),
             messages: 200_000,
             partitions: 200,
             clients: 4,
@@ -111,13 +113,9 @@ fn load(plan: &Plan, url: &str, pid: Option<u32>) -> anyhow::Result<ExitCode> {
     let mut clients = Clients::start(plan, url, &records)?;
     drop(records);
     let started = Instant::now();
-    let pushed = AtomicUsize::new(0);
     let (deliveries, push_time) = std::thread::scope(|scope| {
         let producers: Vec<_> = (0..plan.producers)
-            .map(|producer| {
-                let pushed = &pushed;
-                scope.spawn(move || produce(plan, url, producer, pushed).map(|()| started.elapsed()))
-            })
+            .map(|producer| scope.spawn(move || produce(plan, url, producer).map(|()| started.elapsed())))
             .collect();
         let deliveries = collect(plan, &arriving);
         let mut push_time = Duration::ZERO;
@@ -130,7 +128,7 @@ fn load(plan: &Plan, url: &str, pid: Option<u32>) -> anyhow::Result<ExitCode> {
         anyhow::Ok((deliveries?, push_time))
     })?;
     let took = started.elapsed();
-    let memory = pid.and_then(resident_mib);
+    let memory = pid.and_then(|pid| Some((resident_mib(pid, "VmRSS:")?, resident_mib(pid, "VmHWM:")?)));
     let mut deliveries = deliveries;
     clients.stop()?;
     deliveries.extend(arriving.iter());
@@ -151,14 +149,14 @@ fn load(plan: &Plan, url: &str, pid: Option<u32>) -> anyhow::Result<ExitCode> {
         took.as_secs_f64(),
         per_second(took)
     );
-    if let Some(memory) = memory {
-        println!("resident memory of the broker: {memory} MiB");
+    if let Some((memory, peak)) = memory {
+        println!("resident memory of the broker: {memory} MiB, at most {peak} MiB");
     }
     match check::check(deliveries, &expected) {
         Ok(verdict) => {
             println!(
-                "in order, complete, once each: {} deliveries, {} redelivered",
-                verdict.delivered, verdict.redelivered
+                "in order, complete, once each: {} deliveries, {} redelivered, {} failed acks",
+                verdict.delivered, verdict.redelivered, verdict.failed_acks
             );
             Ok(ExitCode::SUCCESS)
         }
@@ -173,7 +171,7 @@ fn load(plan: &Plan, url: &str, pid: Option<u32>) -> anyhow::Result<ExitCode> {
 }
 
 /// Pushes the partitions of one producer, batch after batch, each in order.
-fn produce(plan: &Plan, url: &str, producer: usize, pushed: &AtomicUsize) -> anyhow::Result<()> {
+fn produce(plan: &Plan, url: &str, producer: usize) -> anyhow::Result<()> {
     let mut connection = Connection::open(url)?;
     let mine: Vec<usize> = (producer..plan.partitions).step_by(plan.producers).collect();
     let mut next = vec![0u64; mine.len()];
@@ -187,7 +185,7 @@ fn produce(plan: &Plan, url: &str, producer: usize, pushed: &AtomicUsize) -> any
             any = true;
             let items: Vec<_> = (*next..end)
                 .map(|n| {
-                    serde_json::json!({ "queue": QUEUE, "partition": partition.to_string(),
+                    serde_json::json!({ "queue": plan.queue, "partition": partition.to_string(),
                                         "transactionId": format!("{partition}-{n}"), "payload": { "n": n } })
                 })
                 .collect();
@@ -196,7 +194,6 @@ fn produce(plan: &Plan, url: &str, producer: usize, pushed: &AtomicUsize) -> any
             let text = String::from_utf8_lossy(&answer.body);
             let queued = text.matches("\"queued\"").count() as u64;
             ensure!(answer.status == 201 && queued == end - *next, "push answered {}: {text}", answer.status);
-            pushed.fetch_add((end - *next) as usize, Ordering::Relaxed);
             *next = end;
         }
         if !any {
@@ -231,7 +228,7 @@ impl Clients {
         let mut clients = Clients { children: Vec::new(), readers: Vec::new() };
         for _ in 0..plan.clients {
             let mut child = Command::new(&program)
-                .args([CLIENT, url, QUEUE, &plan.consumers.to_string()])
+                .args([CLIENT, url, &plan.queue, &plan.consumers.to_string()])
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()
@@ -290,8 +287,9 @@ fn parse(line: &str) -> anyhow::Result<Delivery> {
     read().with_context(|| format!("a record that nobody wrote: {line:?}"))
 }
 
-fn resident_mib(pid: u32) -> Option<u64> {
+/// A line of the process's status that is given in KiB.
+fn resident_mib(pid: u32, name: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let line = status.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib / 1024)
 }
