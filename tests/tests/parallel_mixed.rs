@@ -103,7 +103,7 @@ async fn i12_i13_i15_everything_comes_once_and_in_order_while_it_is_pushed() -> 
         ids.extend(reader.frames(0, reader.len()).map(|frame| frame.message_id));
     }
     assert_eq!(stored.values().map(Vec::len).sum::<usize>(), TOTAL);
-    let seen = seen.lock().expect("all tasks are done");
+    let seen = std::mem::take(&mut *seen.lock().expect("all tasks are done"));
     for (partition, ids) in &stored {
         for name in ["first", "second"] {
             let given = seen.get(&(*partition, group(name)));
