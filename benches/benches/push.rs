@@ -78,23 +78,19 @@ fn payloads(count: usize) -> Vec<Bytes> {
     (0..count).map(|n| Bytes::from(payload(n))).collect()
 }
 
-fn partition(name: impl std::fmt::Display) -> PartitionName {
-    PartitionName::new(name.to_string()).expect("a valid name")
-}
-
 async fn push(broker: &Broker, partition: &PartitionName, payloads: &[Bytes]) {
     let results = broker.push(TenantId::DEFAULT, items(partition, payloads), None).await;
     assert!(results.iter().all(|result| result.status == PushStatus::Queued), "{results:?}");
 }
 
 /// Time of `pushes` pushes one after the other. What a partition holds makes the search for duplicates longer, so
-/// a new one is taken after every [`PUSHES_PER_PARTITION`]; the push that creates it does not count.
-async fn produce(broker: Broker, payloads: Vec<Bytes>, pushes: u64) -> Duration {
+/// a new one is taken after every [`PUSHES_PER_PARTITION`]. The push of `first` that creates it does not count.
+async fn produce(broker: Broker, first: Vec<Bytes>, payloads: Vec<Bytes>, pushes: u64) -> Duration {
     let mut spent = Duration::ZERO;
     let mut left = pushes;
     while left > 0 {
-        let partition = partition(MessageId::mint());
-        push(&broker, &partition, &payloads).await;
+        let partition = PartitionName::new(MessageId::mint().to_string()).expect("a valid name");
+        push(&broker, &partition, &first).await;
         let some = left.min(PUSHES_PER_PARTITION);
         let started = Instant::now();
         for _ in 0..some {
@@ -110,7 +106,7 @@ async fn produce(broker: Broker, payloads: Vec<Bytes>, pushes: u64) -> Duration 
 async fn produce_together(broker: Broker, producers: u32, batch: usize, pushes: u64) -> Duration {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..producers {
-        tasks.spawn(produce(broker.clone(), payloads(batch), pushes));
+        tasks.spawn(produce(broker.clone(), payloads(batch), payloads(batch), pushes));
     }
     let spent: Duration = tasks.join_all().await.into_iter().sum();
     spent / producers
@@ -161,16 +157,9 @@ fn with_history(c: &mut Criterion) {
     let mut group = c.benchmark_group("push-after");
     group.sample_size(10).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(2));
     for stored in [100, 1_000, 10_000] {
-        let partition = partition(stored);
-        let history = async {
-            for _ in 0..stored / 100 {
-                push(&world.broker, &partition, &payloads(100)).await;
-            }
-        };
-        world.runtime.block_on(history);
-        let one = payloads(1);
         group.bench_function(BenchmarkId::from_parameter(stored), |b| {
-            b.to_async(&world.runtime).iter(|| push(&world.broker, &partition, &one));
+            b.to_async(&world.runtime)
+                .iter_custom(|n| produce(world.broker.clone(), payloads(stored), payloads(1), n));
         });
     }
     group.finish();
