@@ -28,7 +28,7 @@ fn hash(id: PartitionId) -> u64 {
 
 /// What an `Arc<str>` of a name takes beside the pointer to it.
 fn text_bytes(name: &PartitionName) -> usize {
-    2 * size_of::<usize>() + name.as_str().len()
+    (2 * size_of::<usize>() + name.as_str().len()).next_multiple_of(size_of::<usize>())
 }
 
 impl Partitions {

@@ -41,7 +41,7 @@
 //! | released `Covered` | – | – | count = 0, drained, and the lease is the last that the ring knows: Idle; else Ready | epoch + 1 |
 //! | released `Open` | Ready | – | Ready | epoch + 1 |
 //! | released `Retry` | Wheel at now + rest | – | Wheel at now + rest; Ready if it is known to be another lease | epoch + 1 |
-//! | reseed row | Ready; delayed: Wheel as for `Empty` | – | plain: Ready; else – | Ready: reclaims a lost checkout |
+//! | reseed row | Ready; delayed: Wheel as for `Empty` | – | plain: Ready; else drained off | Ready: reclaims a lost checkout |
 //!
 //! A claim that says how much it left behind, and how long something stays hidden, spares the empty claims that would
 //! find out: that is what `left`, `Deferred` and `Empty { hidden: false }` are for.
@@ -117,6 +117,9 @@ mod time;
 mod walks;
 mod wheel;
 mod work;
+
+#[cfg(test)]
+mod cost;
 
 pub use checkout::{Candidate, Checkout, ClaimId, Release, RingId, Verdict};
 pub use entry::{EntryView, State};

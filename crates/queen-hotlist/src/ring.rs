@@ -239,7 +239,8 @@ impl Ring {
                 entry.set_pending(now);
                 self.make_ready(index, now);
             }
-            State::Wheel if !rules.is_plain() => {}
+            // What the row has seen may lie behind the batch that is leased: its ack must not end in Idle.
+            State::Wheel if !rules.is_plain() => entry.set_drained(false),
             State::Wheel | State::Inflight => self.make_ready(index, now),
         }
     }

@@ -401,6 +401,10 @@ fn reseed_rows() {
     held.pass(10).reseed(1);
     assert_eq!(held.parked_for(1), ms(990));
 
+    // A row that comes while a drained batch is leased may be about more than the batch.
+    held.pass(990).claim(1, LEASE).reseed(1).released(1, Release::Covered);
+    assert_eq!(held.state(1), State::Ready);
+
     let mut windowed = idle(window(5_000));
     windowed.reseed(1);
     assert_eq!((windowed.state(1), windowed.entry(1).pending_since), (State::Ready, windowed.now));
