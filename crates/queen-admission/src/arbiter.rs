@@ -303,6 +303,7 @@ impl Arbiter {
         ticked.moved = self.budget.tick(&Observed {
             cycle: self.trains.recent_cycle(),
             oldest: self.slots.oldest().map_or(Duration::ZERO, |since| now.saturating_sub(since)),
+            caps: self.lanes.iter().map(|(_, lane)| lane.cap.slots()).sum(),
             saturated: activities.iter().any(|(_, activity)| activity.starved),
             unsynced: self.trains.looks_unsynced(),
         });

@@ -12,11 +12,9 @@ const STILL_TICKS: u32 = 6;
 /// A lane that completes less than this in a tick is not measured.
 const COMPLETIONS_MIN: u64 = 8;
 /// At most so many probes go up between two that go down.
-const UPS_MAX: u32 = 8;
+const UPS_MAX: u32 = 4;
 /// How much the newest tick counts in the level.
 const LEVEL_NEWEST: f64 = 0.3;
-/// What is left of the peak after a tick.
-const PEAK_FADE: f64 = 0.995;
 /// A rate below this part of the level means that something else is the best: the next probe goes down.
 const SHIFT: f64 = 0.8;
 
@@ -30,8 +28,8 @@ pub(crate) struct Cap {
     probe: Option<Probe>,
     /// What ticks without a probe show at this cap, smoothed. None while the cap is not what holds the lane back.
     level: Option<Reading>,
-    /// The best level, which fades.
-    peak: f64,
+    /// The best rates since the load last changed; its rings mean nothing.
+    peak: Reading,
     /// Probes that go up before the next that goes down.
     ups_left: u32,
     /// How many those were when the last one that went down had failed.
@@ -63,7 +61,17 @@ impl Cap {
     /// A cap of `slots`, which never leaves `floor` to `ceiling`.
     pub(crate) fn new(slots: usize, floor: usize, ceiling: usize) -> Cap {
         let slots = slots.clamp(floor, ceiling);
-        Cap { slots, floor, ceiling, still: 0, probe: None, level: None, peak: 0.0, ups_left: 1, ups: 1 }
+        Cap {
+            slots,
+            floor,
+            ceiling,
+            still: 0,
+            probe: None,
+            level: None,
+            peak: Reading::NONE,
+            ups_left: 1,
+            ups: 1,
+        }
     }
 
     pub(crate) fn slots(&self) -> usize {
@@ -106,14 +114,15 @@ impl Cap {
             // Another load: what it has in common with the one before is not known.
             self.ups_left = if self.level.is_some() { 0 } else { self.ups_left };
             self.level = Some(now);
-            self.peak = now.rate;
+            self.peak = now;
             return;
         };
         let mixed = |was: f64, is: f64| was + LEVEL_NEWEST * (is - was);
         level.rate = mixed(level.rate, now.rate);
         level.total = mixed(level.total, now.total);
         level.rings = now.rings;
-        self.peak = (self.peak * PEAK_FADE).max(level.rate);
+        self.peak.rate = self.peak.rate.max(level.rate);
+        self.peak.total = self.peak.total.max(level.total);
     }
 
     /// Keeps the probe or takes it back. Says whether it was kept.
@@ -125,9 +134,10 @@ impl Cap {
             return false;
         }
         let before = self.level.unwrap_or(now);
-        if is_kept(lane, direction, &before, self.peak, &now) {
+        if is_kept(lane, direction, &before, &self.peak, &now) {
             self.level = Some(now);
-            self.peak = self.peak.max(now.rate);
+            self.peak.rate = self.peak.rate.max(now.rate);
+            self.peak.total = self.peak.total.max(now.total);
             self.ups = 1;
             // What paid goes on.
             self.ups_left = if direction == Direction::Up { 1 } else { 0 };
@@ -146,9 +156,10 @@ impl Cap {
     }
 
     fn begin_probe(&mut self) -> CapStep {
-        let step = (self.slots / 10).max(1);
-        let raised = (self.slots + step).min(self.ceiling);
-        let lowered = self.slots.saturating_sub(step).max(self.floor);
+        let raised = (self.slots + (self.slots / 10).max(1)).min(self.ceiling);
+        // The way down is long after a load has changed; a large step also tells more clearly what it costs.
+        let part = if self.ups == 1 { 4 } else { 10 };
+        let lowered = self.slots.saturating_sub((self.slots / part).max(1)).max(self.floor);
         let goes_down = self.ups_left == 0 || raised == self.slots;
         let (direction, to) = match goes_down && lowered < self.slots {
             true => (Direction::Down, lowered),
@@ -195,7 +206,7 @@ mod tests {
     fn a_probe_without_gain_goes_back_and_the_lane_is_still_for_six_ticks() {
         let mut cap = Cap::new(20, 1, 128);
         let caps = trace(&mut cap, 9, |_| 1000.0);
-        assert_eq!(caps, [22, 20, 20, 20, 20, 20, 20, 20, 18], "up, back, six still, then down");
+        assert_eq!(caps, [22, 20, 20, 20, 20, 20, 20, 20, 15], "up, back, six still, then down");
     }
 
     #[test]
@@ -225,7 +236,7 @@ mod tests {
     fn small_losses_do_not_add_up() {
         let mut cap = Cap::new(10, 1, 128);
         let caps = trace(&mut cap, 400, |slots| 1000.0 + 15.0 * slots as f64);
-        assert!(caps.iter().all(|slots| (8..=12).contains(slots)), "{caps:?}");
+        assert!(caps.iter().all(|slots| (7..=11).contains(slots)), "{caps:?}");
     }
 
     #[test]

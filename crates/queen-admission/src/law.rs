@@ -1,4 +1,7 @@
 //! How the budget moves: up by a part while it is what holds requests back, down by a little when slots grow old.
+//!
+//! The age of a slot mixes execution with the wait for a flush, so a long and healthy statement looks like queueing.
+//! Therefore age takes back only what the budget has beyond the caps of the lanes, which their probes have found.
 
 use std::fmt;
 use std::time::Duration;
@@ -92,6 +95,8 @@ pub struct Observed {
     pub cycle: Option<Duration>,
     /// Age of the oldest slot outside [`Lane::Maint`](crate::Lane::Maint), whose statements may be long; 0 without one.
     pub oldest: Duration,
+    /// Sum of the caps of the lanes.
+    pub caps: usize,
     /// A request was refused by the budget while its lane was under its own cap.
     pub saturated: bool,
     /// Whether commits look unsynced; None without commits.
@@ -186,8 +191,10 @@ impl Budget {
     fn law(&mut self, observed: &Observed) -> Option<Reason> {
         let cycle = observed.cycle.filter(|_| self.mode == Mode::Normal)?;
         let ln = self.value.ln();
-        if observed.oldest > cycle * CYCLES_MAX && observed.oldest > OLDEST_MIN {
-            self.value -= ln.max(1.0);
+        let is_queueing = observed.oldest > cycle * CYCLES_MAX && observed.oldest > OLDEST_MIN;
+        let caps = observed.caps as f64;
+        if is_queueing && self.value > caps {
+            self.value = (self.value - ln.max(1.0)).max(caps);
             return Some(Reason::OldestAge);
         }
         if observed.saturated {
@@ -214,7 +221,7 @@ mod tests {
     }
 
     const CALM: Observed =
-        Observed { cycle: Some(ms(2)), oldest: ms(1), saturated: false, unsynced: Some(false) };
+        Observed { cycle: Some(ms(2)), oldest: ms(1), caps: 10, saturated: false, unsynced: Some(false) };
     const SATURATED: Observed = Observed { saturated: true, ..CALM };
     const OLD: Observed = Observed { oldest: ms(200), ..SATURATED };
 
@@ -235,15 +242,25 @@ mod tests {
 
     ///
     #[test]
-    fn an_old_slot_shrinks_it_to_the_floor_and_wins_over_saturation() {
+    fn an_old_slot_shrinks_it_to_the_floor() {
         let mut budget = budget(|options| options.init = Some(40));
         let moved = budget.tick(&OLD).unwrap();
         assert!((moved.to - (40.0 - 40.0_f64.ln())).abs() < 1e-9);
         assert_eq!(moved.reason, Reason::OldestAge);
+        let low = Observed { caps: 3, saturated: false, ..OLD };
         for _ in 0..100 {
-            budget.tick(&OLD);
+            budget.tick(&low);
         }
         assert_eq!(budget.value(), 4.0);
+    }
+
+    #[test]
+    fn an_old_slot_takes_back_only_what_is_beyond_the_caps() {
+        let mut budget = budget(|options| options.init = Some(12));
+        assert_eq!(budget.tick(&OLD).map(|moved| moved.to), Some(10.0));
+        assert_eq!(budget.tick(&OLD).map(|moved| moved.reason), Some(Reason::Saturated), "room for a probe");
+        assert_eq!(budget.tick(&OLD).map(|moved| moved.to), Some(10.0));
+        assert_eq!(budget.tick(&Observed { saturated: false, ..OLD }), None);
     }
 
     #[test]

@@ -49,35 +49,38 @@ const GAIN: f64 = 1.05;
 const REAL_GAIN: f64 = 0.5;
 /// Losses beyond these are not kept. They are measured against the lane's peak, so that small ones do not add up.
 const LOSS_UP: f64 = 0.95;
-const LOSS_DOWN: f64 = 0.99;
-/// A lowered cap that helps all lanes by this may cost its own lane a part.
+const LOSS_DOWN: f64 = 0.98;
+/// A lowered cap that helps all lanes by [`RELIEF`] may cost its own lane down to [`RELIEF_COST`], and one that all
+/// lanes together do not feel, since the others take what it leaves, down to [`SHIFT_COST`].
 const RELIEF: f64 = 1.02;
-const RELIEF_COST: f64 = 0.85;
+const RELIEF_COST: f64 = 0.5;
+const SHIFT_COST: f64 = 0.85;
+/// Pops are not traded for pushes further than this: consumers come first.
+const POP_COST: f64 = 0.9;
 
-/// Whether a probe is kept that moved the cap in `direction`, from what `before` shows to what `after` shows. `peak` is
-/// the best rate of the lane in the last minutes.
+/// Whether a probe is kept that moved the cap in `direction`, from what `before` shows to what `after` shows. `peak` has the
+/// best rates since the load last changed.
 pub(crate) fn is_kept(
     lane: Lane,
     direction: Direction,
     before: &Reading,
-    peak: f64,
+    peak: &Reading,
     after: &Reading,
 ) -> bool {
     match direction {
         Direction::Up => match (lane, before.rings, after.rings) {
             (Lane::Pop, Some(was), Some(is)) if is.oldest_ready > YOUNG => {
-                pops_catch_up(&was, &is) && after.rate >= LOSS_UP * peak
+                pops_catch_up(&was, &is) && after.rate >= LOSS_UP * peak.rate
             }
             _ => brings_more(before, after),
         },
-        Direction::Down => {
-            let costs_nothing = after.rate >= LOSS_DOWN * peak && after.total >= LOSS_DOWN * before.total;
-            match (lane, before.rings, after.rings) {
-                (Lane::Pop, Some(was), Some(is)) => costs_nothing && is_no_older(&was, &is),
-                (Lane::Pop, ..) => costs_nothing,
-                _ => costs_nothing || relieves(before, after),
+        Direction::Down => match (lane, before.rings, after.rings) {
+            (Lane::Pop, Some(was), Some(is)) => {
+                is_no_older(&was, &is) && costs_little(POP_COST, before, peak, after)
             }
-        }
+            (Lane::Pop, ..) => costs_little(POP_COST, before, peak, after),
+            _ => costs_little(RELIEF_COST, before, peak, after),
+        },
     }
 }
 
@@ -98,8 +101,19 @@ fn is_no_older(was: &Rings, is: &Rings) -> bool {
     is.oldest_ready <= YOUNG || is.oldest_ready.as_secs_f64() <= 1.1 * was.oldest_ready.as_secs_f64()
 }
 
-fn relieves(before: &Reading, after: &Reading) -> bool {
-    after.total >= RELIEF * before.total && after.rate >= RELIEF_COST * before.rate
+/// Whether the work of all lanes is what it was, and the lane itself loses nothing, or only what the others gain and
+/// never more than what `least` leaves of it.
+fn costs_little(least: f64, before: &Reading, peak: &Reading, after: &Reading) -> bool {
+    let is_felt = after.total < LOSS_DOWN * peak.total;
+    let costs_nothing = after.rate >= LOSS_DOWN * peak.rate;
+    let shifts = after.rate >= SHIFT_COST.max(least) * before.rate;
+    let relieves = after.total >= RELIEF * before.total && after.rate >= least * before.rate;
+    relieves || (!is_felt && (costs_nothing || shifts))
+}
+
+impl Reading {
+    /// Of a lane that nothing is known of.
+    pub(crate) const NONE: Reading = Reading { rate: 0.0, total: 0.0, rings: None };
 }
 
 #[cfg(test)]
@@ -117,7 +131,7 @@ mod tests {
     }
 
     fn kept(lane: Lane, direction: Direction, before: Reading, after: Reading) -> bool {
-        is_kept(lane, direction, &before, before.rate, &after)
+        is_kept(lane, direction, &before, &before, &after)
     }
 
     #[test]
@@ -138,18 +152,22 @@ mod tests {
     #[test]
     fn a_cut_must_cost_nothing() {
         let before = reading(100.0, 100.0);
-        assert!(kept(Lane::Ack, Down, before, reading(99.0, 99.0)));
-        assert!(!kept(Lane::Ack, Down, before, reading(98.9, 98.9)));
-        let eroded = is_kept(Lane::Ack, Down, &reading(99.0, 99.0), 100.0, &reading(98.5, 98.5));
+        assert!(kept(Lane::Ack, Down, before, reading(98.0, 98.0)));
+        assert!(!kept(Lane::Ack, Down, before, reading(97.9, 97.9)));
+        let eroded = is_kept(Lane::Ack, Down, &reading(98.0, 98.0), &before, &reading(97.5, 97.5));
         assert!(!eroded, "small losses do not add up");
     }
 
     #[test]
-    fn a_cut_may_cost_its_lane_something_when_all_gain_but_never_the_pops() {
+    fn a_cut_may_cost_its_lane_what_the_others_gain_but_the_pops_little() {
         let before = reading(100.0, 300.0);
-        assert!(kept(Lane::Push, Down, before, reading(90.0, 306.0)));
-        assert!(!kept(Lane::Push, Down, before, reading(84.0, 306.0)));
-        assert!(!kept(Lane::Pop, Down, before, reading(90.0, 306.0)));
+        assert!(kept(Lane::Push, Down, before, reading(50.0, 306.0)));
+        assert!(!kept(Lane::Push, Down, before, reading(49.0, 306.0)));
+        assert!(kept(Lane::Push, Down, before, reading(85.0, 298.0)));
+        assert!(!kept(Lane::Push, Down, before, reading(84.0, 298.0)));
+        assert!(!kept(Lane::Push, Down, before, reading(95.0, 293.0)));
+        assert!(kept(Lane::Pop, Down, before, reading(90.0, 306.0)));
+        assert!(!kept(Lane::Pop, Down, before, reading(89.0, 400.0)));
     }
 
     ///

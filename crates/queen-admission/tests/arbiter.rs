@@ -122,8 +122,8 @@ fn a_grown_budget_serves_who_waits_at_the_tick_itself() {
 /// through the arbiter.
 #[test]
 fn an_old_slot_of_maintenance_does_not_shrink_the_budget() {
-    for (lane, expected) in [(Lane::Maint, 8.0), (Lane::Push, 8.0 - 8.0_f64.ln())] {
-        let mut arbiter = Arbiter::new(Options::default().limits().0, ms(0));
+    for (lane, expected) in [(Lane::Maint, 40.0), (Lane::Push, 40.0 - 40.0_f64.ln())] {
+        let mut arbiter = Arbiter::new(Options { init: Some(40), ..Options::default() }.limits().0, ms(0));
         fill(&mut arbiter, lane, 1);
         for train in 0..20 {
             arbiter.committed(Lane::Ack, ms(160 + 2 * train), ms(2), 1);

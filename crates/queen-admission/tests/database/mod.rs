@@ -22,19 +22,19 @@ pub(crate) struct Curve {
     pub(crate) knee: usize,
     /// Units of execution a millisecond at the knee.
     pub(crate) speed: f64,
-    /// Part of the speed that each transaction beyond the knee costs.
+    /// How much each transaction beyond the knee slows all down, as a part of what they take at the knee.
     pub(crate) contention: f64,
 }
 
 impl Curve {
     pub(crate) fn at(knee: usize) -> Curve {
-        Curve { knee, speed: 0.5, contention: 0.12 }
+        Curve { knee, speed: 0.5, contention: 0.15 }
     }
 
     fn speed(&self, in_flight: usize) -> f64 {
         let beyond = in_flight.saturating_sub(self.knee) as f64;
         let part = (in_flight as f64 / self.knee as f64).min(1.0);
-        self.speed * part * (1.0 - self.contention * beyond).max(0.25)
+        self.speed * part / (1.0 + self.contention * beyond)
     }
 }
 
