@@ -303,12 +303,13 @@ struct Ticket {
 
 impl Ticket {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Slot, Refused>> {
+        // Wakers are cloned and dropped outside the lock: the last one of a task may drop a slot that the task holds.
+        let waker = context.waker().clone();
         let mut state = self.gate.shared.state.lock();
-        if let Some(Turn::Waiting(waker)) = state.tickets.get_mut(&self.id) {
-            match waker {
-                Some(known) => known.clone_from(context.waker()),
-                None => *waker = Some(context.waker().clone()),
-            }
+        if let Some(Turn::Waiting(known)) = state.tickets.get_mut(&self.id) {
+            let known = known.replace(waker);
+            drop(state);
+            drop(known);
             return Poll::Pending;
         }
         let turn = state.tickets.remove(&self.id);
@@ -326,14 +327,15 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let shared = &self.gate.shared;
         let mut state = shared.state.lock();
-        let woken = match state.tickets.remove(&self.id) {
+        let turn = state.tickets.remove(&self.id);
+        let woken = match &turn {
             Some(Turn::Waiting(_)) => {
                 state.arbiter.cancel(self.lane, self.tenant, self.id);
                 Vec::new()
             }
             Some(Turn::Granted { slot, .. }) => {
                 let now = (shared.clock)();
-                state.release(slot, now)
+                state.release(*slot, now)
             }
             Some(Turn::Refused(_)) | None => Vec::new(),
         };

@@ -7,7 +7,7 @@ use crate::lane::{Lane, PerLane, WaitCounts};
 use crate::law::{Mode, Reason};
 use crate::trains::TrainStats;
 
-/// Names of the metric families; those marked so have the label [`LANE`].
+/// Names of the metric families; those "by lane" have the label [`LANE`](names::LANE).
 pub mod names {
     /// Label whose values are those of [`Lane::as_str`](crate::Lane::as_str).
     pub const LANE: &str = "lane";

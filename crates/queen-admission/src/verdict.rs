@@ -58,8 +58,8 @@ const SHIFT_COST: f64 = 0.85;
 /// Pops are not traded for pushes further than this: consumers come first.
 const POP_COST: f64 = 0.9;
 
-/// Whether a probe is kept that moved the cap in `direction`, from what `before` shows to what `after` shows. `peak` has the
-/// best rates since the load last changed.
+/// Whether a probe is kept that moved the cap in `direction`, from what `before` shows to what `after` shows. `peak` has
+/// the best rates since the load last changed.
 pub(crate) fn is_kept(
     lane: Lane,
     direction: Direction,

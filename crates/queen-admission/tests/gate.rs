@@ -340,3 +340,25 @@ fn the_futures_are_small_and_can_cross_threads() {
     both(&gate);
     both(&gate.try_acquire(Lane::Push).unwrap());
 }
+
+/// A waker that drops a slot when it goes, as the last one of a task does when it takes the task along.
+#[test]
+fn a_waker_that_goes_may_take_a_slot_along() {
+    struct Last(#[expect(dead_code, reason = "it is there to be dropped")] Mutex<Option<Slot>>);
+    impl Wake for Last {
+        fn wake(self: Arc<Self>) {}
+    }
+    let (gate, _) = gate(2);
+    let waker = |slot| Waker::from(Arc::new(Last(Mutex::new(slot))));
+    let held = gate.try_acquire(Lane::Push).unwrap();
+    let taken = gate.try_acquire(Lane::Push);
+    let mut waiting = Box::pin(gate.acquire(Lane::Push, TENANT));
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker(taken))).is_pending());
+    assert!(poll(waiting.as_mut()).is_none(), "the first waker goes here");
+    assert_eq!(counts(&gate), (2, 0), "and its slot is for the one who waits");
+    let mut another = Box::pin(gate.acquire(Lane::Push, TENANT));
+    assert!(another.as_mut().poll(&mut Context::from_waker(&waker(Some(held)))).is_pending());
+    drop(another);
+    drop(waiting);
+    assert_eq!(counts(&gate), (0, 0));
+}
