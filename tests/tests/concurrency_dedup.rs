@@ -1,8 +1,12 @@
-//! Deduplication through two brokers at the same time: a window of zero, and a clock that was set back.
+//! Deduplication of what is written together, through one broker or two: with a window, with a window of zero, and under a
+//! clock that was set back.
+
+use std::time::Duration;
 
 use anyhow::ensure;
 use queen_core::Broker;
 use queen_core::api::{ConfigureRequest, PushResult};
+use queen_testkit::wait_until;
 use queen_tests::build::{item, keys, pop, queue};
 use queen_tests::scene::World;
 use queen_tests::tables::check_tables;
@@ -50,6 +54,53 @@ async fn a_window_of_zero_stores_the_keys_of_every_request_whatever_the_timing()
     for name in ["apart", "together"] {
         let stored = keys(&world.brokers[1].pop(T, pop(name, 1000)).await?);
         ensure!(stored == ["x", "y"].repeat(REQUESTS), "{name}: {stored:?}");
+    }
+    check_tables(&world.client).await?;
+    world.stop().await;
+    Ok(())
+}
+
+/// I-16 and [E-22] for requests that wait for the same commit: the partition is held, so that all of them are waiting when
+/// it is let go. Broken by a broker that writes two requests of one key in one segment, or that takes the second one out
+/// where there is no window.
+#[tokio::test]
+async fn requests_that_wait_together_are_stored_as_if_each_came_alone() -> anyhow::Result<()> {
+    let world = World::start().await?;
+    let broker = &world.brokers[0];
+    for (name, window, stored) in [("window", 3600, 1), ("none", 0, REQUESTS)] {
+        configure_window(broker, name, window).await?;
+        broker.push(T, vec![item(name, "p", "before")], None).await;
+        let mut session = world.db.connect().await?;
+        let holder = session.transaction().await?;
+        holder.batch_execute("SELECT FROM queen.log_partitions FOR UPDATE").await?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn({
+            let broker = broker.clone();
+            let items = vec![item(name, "p", "first")];
+            async move { broker.push(T, items, None).await }
+        });
+        let blocked = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        wait_until("the first push to be on its way", Duration::from_secs(10), async || {
+            world.client.query_one(blocked, &[]).await.is_ok_and(|row| row.get::<_, i64>(0) == 1)
+        })
+        .await?;
+        for _ in 0..REQUESTS {
+            tasks.spawn(x_y_x(broker.clone(), name));
+        }
+        // This runtime has one thread: every task has handed its request in when it comes back to this one.
+        tokio::task::yield_now().await;
+        holder.rollback().await?;
+        let mut queued = 0;
+        while let Some(results) = tasks.join_next().await {
+            let results = results?;
+            ensure!(results.iter().all(|r| r.status != PushStatus::Failed), "{results:?}");
+            queued += results.iter().filter(|r| r.status == PushStatus::Queued).count();
+        }
+        ensure!(queued == 1 + 2 * stored, "{name}: {queued} were answered queued");
+        let found = keys(&world.brokers[1].pop(T, pop(name, 1000)).await?);
+        let expected = [vec!["before", "first"], ["x", "y"].repeat(stored)].concat();
+        ensure!(found == expected, "{name}: {found:?}");
     }
     check_tables(&world.client).await?;
     world.stop().await;

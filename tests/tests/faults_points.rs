@@ -203,3 +203,58 @@ async fn a_pop_that_fails_after_its_claim_gives_the_lease_back() -> anyhow::Resu
     broker.shutdown().await;
     Ok(())
 }
+
+/// [E-24]: a pop that is given up at a moment at which its claim is committed, or about to be. Broken by a lease that
+/// nobody holds and that hides its messages until it ends by itself.
+#[tokio::test]
+async fn a_pop_that_is_dropped_around_its_commit_gives_the_lease_back() -> anyhow::Result<()> {
+    let db = queen_testkit::db().await?;
+    let options = BrokerOptions { pg: db.options(), pop_max_bytes: 1, ..BrokerOptions::default() };
+    let broker = Broker::start(options).await?;
+    let client = db.connect().await?;
+    client
+        .batch_execute(
+            "CREATE FUNCTION public.pause() RETURNS trigger LANGUAGE plpgsql AS
+                 $$ BEGIN PERFORM pg_catalog.pg_sleep(20); RETURN NEW; END $$",
+        )
+        .await?;
+    let moments = [
+        (
+            "committing",
+            "CREATE CONSTRAINT TRIGGER pause AFTER INSERT ON queen.log_consumers DEFERRABLE INITIALLY DEFERRED
+             FOR EACH ROW EXECUTE FUNCTION public.pause()",
+        ),
+        // The lease is shortened to what the answer has room for.
+        (
+            "committed",
+            "CREATE TRIGGER pause BEFORE UPDATE ON queen.log_consumers
+             FOR EACH ROW WHEN (NEW.batch_end < OLD.batch_end) EXECUTE FUNCTION public.pause()",
+        ),
+    ];
+    for (name, trigger) in moments {
+        broker.push(T, vec![item(name, "p", "a"), item(name, "p", "b")], None).await;
+        client.batch_execute(trigger).await?;
+        let request = PopRequest { lease_seconds: Some(300), ..pop(name, 9) };
+        let popping = tokio::spawn({
+            let (broker, request) = (broker.clone(), request.clone());
+            async move { broker.pop(T, request).await }
+        });
+        let sleeping = "SELECT count(*) FROM pg_stat_activity
+                        WHERE datname = current_database() AND wait_event = 'PgSleep'";
+        wait_until("the pop to be at its commit", Duration::from_secs(10), async || {
+            client.query_one(sleeping, &[]).await.is_ok_and(|row| row.get::<_, i64>(0) == 1)
+        })
+        .await?;
+        popping.abort();
+        ensure!(popping.await.is_err_and(|error| error.is_cancelled()));
+        wait_until("its statement to be cancelled", Duration::from_secs(5), async || {
+            client.query_one(sleeping, &[]).await.is_ok_and(|row| row.get::<_, i64>(0) == 0)
+        })
+        .await?;
+        client.batch_execute("DROP TRIGGER pause ON queen.log_consumers").await?;
+        let again = async || broker.pop(T, request.clone()).await.is_ok_and(|answer| keys(&answer) == ["a"]);
+        wait_until("the message", Duration::from_secs(5), again).await.with_context(|| name.to_owned())?;
+    }
+    broker.shutdown().await;
+    Ok(())
+}
