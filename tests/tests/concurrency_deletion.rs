@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use queen_core::Broker;
 use queen_core::api::{PopRequest, TxnOperation, TxnOutcome, TxnRequest};
+use queen_core::{Broker, BrokerOptions};
 use queen_testkit::wait_until;
-use queen_tests::build::{acks, group, item, keys, pop, queue};
+use queen_tests::build::{acks, group, item, keys, pop, pop_partition, queue};
 use queen_tests::scene::World;
 use queen_tests::tables::check_tables;
 use queen_types::{AckStatus, PushStatus, StartPoint, TenantId};
@@ -135,5 +135,40 @@ async fn i31_a_claim_that_makes_a_cursor_never_deadlocks_with_a_deletion() -> an
     ensure!(claimed.partitions.iter().any(|p| p.partition.as_str() == "known"), "{claimed:?}");
     check_tables(&world.client).await?;
     world.stop().await;
+    Ok(())
+}
+
+/// I-38 for a group that has no cursor yet. Broken by a claim whose foreign key waits for a partition being deleted: no
+/// session may wait for a lock longer than a millisecond here.
+#[tokio::test]
+async fn i38_a_first_claim_skips_a_partition_being_deleted() -> anyhow::Result<()> {
+    let db = queen_testkit::db().await?;
+    let mut session = db.connect().await?;
+    session.batch_execute(&format!("ALTER DATABASE {} SET lock_timeout = '1ms'", db.name())).await?;
+    let broker = Broker::start(BrokerOptions { pg: db.options(), ..BrokerOptions::default() }).await?;
+    broker.push(T, ["doomed", "kept"].map(|p| item("q", p, p)).into(), None).await;
+    let deletion = session.transaction().await?;
+    deletion.execute("SELECT FROM queen.log_partitions WHERE name = 'doomed' FOR UPDATE", &[]).await?;
+    for auto_ack in [true, false] {
+        let of_group = |request| PopRequest {
+            group: group(if auto_ack { "once" } else { "leased" }),
+            partitions: None,
+            auto_ack,
+            ..request
+        };
+        let answer =
+            broker.pop(T, of_group(pop_partition("q", "doomed", 9))).await.context("one partition")?;
+        ensure!(answer.is_empty(), "{answer:?}");
+        let answer = broker.pop(T, of_group(pop("q", 9))).await.context("the queue")?;
+        ensure!(keys(&answer) == ["kept"], "{answer:?}");
+    }
+    // A group that begins with what is new leaves no mark on it either.
+    let new =
+        PopRequest { start: Some(StartPoint::New), group: group("new"), ..pop_partition("q", "doomed", 9) };
+    ensure!(broker.pop(T, new).await.context("a new group")?.is_empty());
+    deletion.rollback().await?;
+    let request = PopRequest { group: group("leased"), ..pop("q", 9) };
+    ensure!(keys(&broker.pop(T, request).await?) == ["doomed"]);
+    broker.shutdown().await;
     Ok(())
 }
