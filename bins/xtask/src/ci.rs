@@ -61,5 +61,5 @@ fn order_run() -> anyhow::Result<()> {
         println!("this tree has no order run");
         return Ok(());
     }
-    step::task("order-run", &["--messages", "20000"])
+    step::task("order-run", &["--messages", "20000", "--groups", "2"])
 }

@@ -36,7 +36,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "order-run",
         about: "order and completeness under load: [--messages N] [--partitions N] [--clients N] [--consumers N] \
-                [--producers N] [--batch N] [--url URL] [--sabotage lost|duplicate|swap]",
+                [--producers N] [--batch N] [--groups N] [--url URL] [--sabotage lost|duplicate|swap]",
         run: order_run::run,
     },
     Command { name: "ci", about: "everything that .ci/run runs", run: ci::run },

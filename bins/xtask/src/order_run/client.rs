@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::http::Connection;
 
-/// Pops whole queues as group `g` and acks every batch. One line a message on standard output:
+/// Pops a whole queue as a group and acks every batch. One line a message on standard output:
 /// `<nanoseconds> <transaction id> <acked 0|1>`. Ends when standard input does.
-pub(super) fn run(url: &str, queue: &str, consumers: usize) -> anyhow::Result<()> {
+pub(super) fn run(url: &str, queue: &str, group: &str, consumers: usize) -> anyhow::Result<()> {
     let stop = AtomicBool::new(false);
     let (lines, written) = mpsc::channel::<String>();
     std::thread::scope(|scope| {
@@ -21,7 +21,7 @@ pub(super) fn run(url: &str, queue: &str, consumers: usize) -> anyhow::Result<()
             .map(|_| {
                 let lines = lines.clone();
                 scope.spawn(move || {
-                    let outcome = consume(url, queue, stop, &lines);
+                    let outcome = consume(url, queue, group, stop, &lines);
                     stop.store(stop.load(Ordering::Relaxed) || outcome.is_err(), Ordering::Relaxed);
                     outcome
                 })
@@ -48,10 +48,16 @@ pub(super) fn run(url: &str, queue: &str, consumers: usize) -> anyhow::Result<()
     })
 }
 
-fn consume(url: &str, queue: &str, stop: &AtomicBool, lines: &mpsc::Sender<String>) -> anyhow::Result<()> {
+fn consume(
+    url: &str,
+    queue: &str,
+    group: &str,
+    stop: &AtomicBool,
+    lines: &mpsc::Sender<String>,
+) -> anyhow::Result<()> {
     let mut connection = Connection::open(url)?;
     let pop = format!(
-        "/api/v1/pop/queue/{queue}?consumerGroup=g&subscriptionMode=all&batch=50&partitions=4&wait=true&timeout=2000"
+        "/api/v1/pop/queue/{queue}?consumerGroup={group}&subscriptionMode=all&batch=50&partitions=4&wait=true&timeout=2000"
     );
     while !stop.load(Ordering::Relaxed) {
         let answer = connection.get(&pop)?;
@@ -74,7 +80,7 @@ fn consume(url: &str, queue: &str, stop: &AtomicBool, lines: &mpsc::Sender<Strin
                         "leaseId": m["leaseId"], "status": "completed" })
             })
             .collect();
-        let acks = json!({ "consumerGroup": "g", "acknowledgments": acks }).to_string();
+        let acks = json!({ "consumerGroup": group, "acknowledgments": acks }).to_string();
         let answer = connection.post("/api/v1/ack/batch", acks.as_bytes())?;
         ensure!(answer.status == 200, "ack answered {}", answer.status);
         let results: Value = serde_json::from_slice(&answer.body).context("read an ack answer")?;

@@ -1,5 +1,7 @@
 //! `cargo xtask order-run`: client processes consume while producers push; everything must arrive, in order per
-//! partition, once per group.
+//! partition, once per group. With `--groups N` further groups read it all afterwards, one after the other.
+//!
+//! `--sabotage` tests the run itself: it damages the record of the deliveries, and the run must fail.
 
 mod check;
 mod client;
@@ -34,6 +36,7 @@ struct Plan {
     consumers: usize,
     producers: usize,
     batch: usize,
+    groups: usize,
     url: Option<String>,
     sabotage: Option<String>,
 }
@@ -49,6 +52,7 @@ impl Plan {
             consumers: 8,
             producers: 4,
             batch: 20,
+            groups: 1,
             url: None,
             sabotage: None,
         };
@@ -63,12 +67,13 @@ impl Plan {
                 "--consumers" => plan.consumers = number()?,
                 "--producers" => plan.producers = number()?,
                 "--batch" => plan.batch = number()?,
+                "--groups" => plan.groups = number()?,
                 "--url" => plan.url = Some(value.clone()),
                 "--sabotage" => plan.sabotage = Some(value.clone()),
                 other => bail!("unknown argument {other}"),
             }
         }
-        let all = [plan.partitions, plan.clients, plan.consumers, plan.producers, plan.batch];
+        let all = [plan.partitions, plan.clients, plan.consumers, plan.producers, plan.batch, plan.groups];
         ensure!(plan.messages > 0 && all.iter().all(|n| *n > 0), "every number must be above 0");
         Ok(plan)
     }
@@ -82,8 +87,8 @@ impl Plan {
 
 /// Runs a client process.
 pub(crate) fn client(arguments: &[String]) -> ExitCode {
-    let [url, queue, consumers] = arguments else { return ExitCode::from(2) };
-    match client::run(url, queue, consumers.parse().unwrap_or(1)) {
+    let [url, queue, group, consumers] = arguments else { return ExitCode::from(2) };
+    match client::run(url, queue, group, consumers.parse().unwrap_or(1)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("order client: {error:#}");
@@ -109,63 +114,89 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 fn load(plan: &Plan, url: &str, pid: Option<u32>) -> anyhow::Result<ExitCode> {
+    let per_second = |time: Duration| plan.messages as f64 / time.as_secs_f64();
+    println!(
+        "{} messages, {} partitions, {} producers, {} clients x {} consumers",
+        plan.messages, plan.partitions, plan.producers, plan.clients, plan.consumers
+    );
+    let mut all_good = true;
+    for group in 1..=plan.groups {
+        let name = format!("g{group}");
+        let consumed = consume(plan, url, &name, group == 1)?;
+        if let Some(time) = consumed.push_time {
+            println!("pushed in {:.1} s ({:.0}/s)", time.as_secs_f64(), per_second(time));
+        }
+        let took = consumed.took;
+        println!("handled by {name} in {:.1} s ({:.0}/s)", took.as_secs_f64(), per_second(took));
+        all_good &= judge(plan, &name, consumed.deliveries)?;
+    }
+    if let Some((memory, peak)) =
+        pid.and_then(|pid| Some((resident_mib(pid, "VmRSS:")?, resident_mib(pid, "VmHWM:")?)))
+    {
+        println!("resident memory of the broker: {memory} MiB, at most {peak} MiB");
+    }
+    Ok(if all_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What one group was given.
+struct Consumed {
+    deliveries: Vec<Delivery>,
+    /// From the start of the clients until everything was acked.
+    took: Duration,
+    /// Until everything was pushed, when that went on at the same time.
+    push_time: Option<Duration>,
+}
+
+/// Lets a group handle everything, while producers push it if it is not there yet.
+fn consume(plan: &Plan, url: &str, group: &str, pushing: bool) -> anyhow::Result<Consumed> {
     let (records, arriving) = mpsc::channel();
-    let mut clients = Clients::start(plan, url, &records)?;
+    let mut clients = Clients::start(plan, url, group, &records)?;
     drop(records);
     let started = Instant::now();
-    let (deliveries, push_time) = std::thread::scope(|scope| {
-        let producers: Vec<_> = (0..plan.producers)
+    let producers = if pushing { plan.producers } else { 0 };
+    let (mut deliveries, push_time) = std::thread::scope(|scope| {
+        let producers: Vec<_> = (0..producers)
             .map(|producer| scope.spawn(move || produce(plan, url, producer).map(|()| started.elapsed())))
             .collect();
         let deliveries = collect(plan, &arriving);
-        let mut push_time = Duration::ZERO;
+        let mut push_time = None;
         for producer in producers {
             match producer.join() {
-                Ok(time) => push_time = push_time.max(time?),
+                Ok(time) => push_time = push_time.max(Some(time?)),
                 Err(_) => bail!("a producer panicked"),
             }
         }
         anyhow::Ok((deliveries?, push_time))
     })?;
     let took = started.elapsed();
-    let memory = pid.and_then(|pid| Some((resident_mib(pid, "VmRSS:")?, resident_mib(pid, "VmHWM:")?)));
-    let mut deliveries = deliveries;
     clients.stop()?;
     deliveries.extend(arriving.iter());
+    Ok(Consumed { deliveries, took, push_time })
+}
+
+/// Checks what a group was given and prints the verdict.
+fn judge(plan: &Plan, group: &str, mut deliveries: Vec<Delivery>) -> anyhow::Result<bool> {
     if let Some(kind) = &plan.sabotage {
         check::sabotage(&mut deliveries, kind)?;
     }
     let expected: Vec<u64> = (0..plan.partitions).map(|p| plan.share(p)).collect();
-    let per_second = |time: Duration| plan.messages as f64 / time.as_secs_f64();
-    println!(
-        "{} messages, {} partitions, {} producers, {} clients x {} consumers: pushed in {:.1} s ({:.0}/s), handled in {:.1} s ({:.0}/s)",
-        plan.messages,
-        plan.partitions,
-        plan.producers,
-        plan.clients,
-        plan.consumers,
-        push_time.as_secs_f64(),
-        per_second(push_time),
-        took.as_secs_f64(),
-        per_second(took)
-    );
-    if let Some((memory, peak)) = memory {
-        println!("resident memory of the broker: {memory} MiB, at most {peak} MiB");
-    }
     match check::check(deliveries, &expected) {
         Ok(verdict) => {
             println!(
-                "in order, complete, once each: {} deliveries, {} redelivered, {} failed acks",
+                "{group}: in order, complete, once each: {} deliveries, {} redelivered, {} failed acks",
                 verdict.delivered, verdict.redelivered, verdict.failed_acks
             );
-            Ok(ExitCode::SUCCESS)
+            if verdict.failed_acks > 0 {
+                println!("{group}: no ack may fail while the broker and its database are well");
+            }
+            Ok(verdict.failed_acks == 0)
         }
         Err(violations) => {
-            println!("{} violations:", violations.len());
+            println!("{group}: {} violations:", violations.len());
             for violation in violations.iter().take(20) {
                 println!("  {violation}");
             }
-            Ok(ExitCode::FAILURE)
+            Ok(false)
         }
     }
 }
@@ -223,12 +254,17 @@ struct Clients {
 }
 
 impl Clients {
-    fn start(plan: &Plan, url: &str, records: &mpsc::Sender<Delivery>) -> anyhow::Result<Clients> {
+    fn start(
+        plan: &Plan,
+        url: &str,
+        group: &str,
+        records: &mpsc::Sender<Delivery>,
+    ) -> anyhow::Result<Clients> {
         let program = std::env::current_exe().context("find this program")?;
         let mut clients = Clients { children: Vec::new(), readers: Vec::new() };
         for _ in 0..plan.clients {
             let mut child = Command::new(&program)
-                .args([CLIENT, url, &plan.queue, &plan.consumers.to_string()])
+                .args([CLIENT, url, &plan.queue, group, &plan.consumers.to_string()])
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()
