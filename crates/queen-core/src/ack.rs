@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use queen_hotlist::Release;
 use queen_storage::StorageError;
 use queen_storage::ack::{AckEffects, AckRequest, Answer};
 use queen_types::{Group, LeaseId, PartitionId, QueueName, TenantId};
@@ -84,16 +85,24 @@ impl Broker {
         answers: &[Answer],
         effects: &AckEffects,
     ) {
+        for released in &effects.released {
+            let Ok(queue) = QueueName::new(released.queue.as_str()) else { continue };
+            let rest = released.delay_ms.and_then(|ms| u64::try_from(ms).ok()).filter(|ms| *ms > 0);
+            let release = match rest {
+                Some(ms) => Release::Retry { rest: Duration::from_millis(ms) },
+                None if released.covered => Release::Covered,
+                None => Release::Open,
+            };
+            let claim = released.lease.as_ref().and_then(|lease| self.inner.leases.claim_of(lease));
+            let (group, partition) = (&released.group, released.partition);
+            self.inner.released(tenant, &queue, group, partition, claim, release);
+            if let Release::Retry { rest } = release {
+                self.wake_later(tenant, queue, released.group.clone(), rest);
+            }
+        }
         for (request, answer) in requests.iter().zip(answers) {
             if let (true, Some(lease)) = (answer.lease_released, &request.lease) {
                 self.inner.leases.released(lease, request.partition);
-            }
-        }
-        for released in &effects.released {
-            let Ok(queue) = QueueName::new(released.queue.as_str()) else { continue };
-            match released.delay_ms {
-                None | Some(0) => self.inner.gates.claimable(tenant, &queue, &released.group, 1),
-                Some(delay) => self.wake_later(tenant, queue, released.group.clone(), delay),
             }
         }
         if effects.dropped > 0 {
@@ -105,15 +114,21 @@ impl Broker {
         }
     }
 
-    /// Wakes a group when the retry delay of a partition ends.
-    fn wake_later(&self, tenant: TenantId, queue: QueueName, group: Group, delay_ms: i64) {
+    /// Wakes those who wait outside the hot list when the retry delay of a partition ends.
+    fn wake_later(&self, tenant: TenantId, queue: QueueName, group: Group, delay: Duration) {
+        let listed = self.inner.options.hotlist;
         let gates = self.inner.gates.clone();
         let stop = self.inner.stop.clone();
-        let delay = Duration::from_millis(u64::try_from(delay_ms).unwrap_or(0));
         self.inner.tasks.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = tokio::time::sleep(delay) => gates.claimable(tenant, &queue, &group, 1),
+                () = tokio::time::sleep(delay) => {
+                    if listed {
+                        gates.claimable_to_others(tenant, &queue, &group);
+                    } else {
+                        gates.claimable(tenant, &queue, &group, 1);
+                    }
+                }
             }
         });
     }

@@ -37,6 +37,8 @@ impl Broker {
         let deleted = admin::delete_queue(self.inner.storage.pool(), tenant, queue).await?;
         self.inner.storage.forget_queue(tenant, queue);
         self.inner.caches.forget(tenant, queue);
+        self.inner.hot.forget(tenant, queue);
+        self.inner.gates.wake_everybody_of(tenant, queue);
         Ok(QueueDeleted { existed: deleted.is_some() })
     }
 

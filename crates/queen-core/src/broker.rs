@@ -14,8 +14,10 @@ use crate::caches::Caches;
 use crate::floor;
 use crate::fusion::Fusion;
 use crate::health::Health;
+use crate::hot::{self, HotLists};
 use crate::leases::Leases;
 use crate::options::BrokerOptions;
+use crate::pop::Claims;
 use crate::wait::Gates;
 
 /// How long a start waits for another broker that applies the schema.
@@ -33,6 +35,8 @@ pub(crate) struct Inner {
     pub(crate) options: BrokerOptions,
     pub(crate) storage: Storage,
     pub(crate) fusion: Fusion,
+    pub(crate) claims: Claims,
+    pub(crate) hot: HotLists,
     pub(crate) caches: Caches,
     pub(crate) gates: Arc<Gates>,
     pub(crate) leases: Leases,
@@ -75,15 +79,22 @@ impl Broker {
         }
         let storage = Storage::new(
             pool,
-            StorageOptions { zstd_level: options.zstd_level, ..StorageOptions::default() },
+            StorageOptions {
+                zstd_level: options.zstd_level,
+                relaxed_leases: options.relaxed_leases,
+                ..StorageOptions::default()
+            },
         );
+        let gates: Arc<Gates> = Arc::default();
         let inner = Arc::new(Inner {
+            claims: Claims::new(options.claim_bundles),
+            hot: HotLists::new(gates.clone()),
             fusion: Fusion::new(
                 Limits { bundles: options.push_bundles, ..Limits::default() },
                 options.fusion_max_bytes,
             ),
             caches: Caches::new(options.cache_ttl),
-            gates: Arc::default(),
+            gates,
             leases: Leases::default(),
             health: Health::default(),
             draining: AtomicBool::new(false),
@@ -97,6 +108,11 @@ impl Broker {
             inner.gates.clone(),
             inner.stop.clone(),
             inner.options.wait_floor,
+        ));
+        inner.tasks.spawn(hot::timer::run(
+            Arc::downgrade(&inner),
+            inner.hot.timer.clone(),
+            inner.stop.clone(),
         ));
         Ok(Broker { inner })
     }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use queen_pg::PgError;
 use queen_schema::SchemaError;
 use queen_storage::StorageError;
@@ -29,6 +31,18 @@ pub enum Error {
 
 impl From<StorageError> for Error {
     fn from(error: StorageError) -> Self {
+        Error::from(&error)
+    }
+}
+
+impl From<Arc<StorageError>> for Error {
+    fn from(error: Arc<StorageError>) -> Self {
+        Error::from(&*error)
+    }
+}
+
+impl From<&StorageError> for Error {
+    fn from(error: &StorageError) -> Self {
         if error.is_pool() {
             return Error::Pool(error.to_string());
         }

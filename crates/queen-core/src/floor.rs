@@ -1,17 +1,28 @@
 //! The floor under every wake of a parked pop: one statement per interval for all of them, and none while nothing is
 //! parked. It notices what no event tells: the expiry of a lease, the end of a delay, a push through another broker.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use queen_storage::pop::Pending;
 use queen_types::{Group, QueueId};
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::Inner;
 use crate::wait::Gates;
 
+/// The statement is repeated after as many times of what it took: with very many partitions it is rarer.
+const PAUSE_FACTOR: u32 = 20;
+/// Longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How often unused hot lists are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
+
 /// Runs until `stop`, or until the broker is gone.
 pub(crate) async fn run(inner: Weak<Inner>, gates: Arc<Gates>, stop: CancellationToken, every: Duration) {
+    let mut pause = every;
+    let mut swept = Instant::now();
     loop {
         if gates.is_idle() {
             tokio::select! {
@@ -21,13 +32,19 @@ pub(crate) async fn run(inner: Weak<Inner>, gates: Arc<Gates>, stop: Cancellatio
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(every) => {}
+            () = tokio::time::sleep(pause) => {}
         }
         let Some(inner) = inner.upgrade() else { return };
+        if swept.elapsed() >= SWEEP_EVERY {
+            inner.hot.sweep();
+            swept = Instant::now();
+        }
+        let started = Instant::now();
         tokio::select! {
             () = stop.cancelled() => return,
             () = tick(&inner) => {}
         }
+        pause = started.elapsed().saturating_mul(PAUSE_FACTOR).clamp(every, PAUSE_MAX.max(every));
     }
 }
 
@@ -40,9 +57,17 @@ async fn tick(inner: &Inner) {
     let pairs: Vec<(QueueId, Group)> = waiting.iter().map(|w| (w.queue, w.group.clone())).collect();
     match inner.storage.ready(&pairs).await {
         Ok(ready) => {
-            for (pair, partitions) in ready {
-                let Some(pair) = waiting.get(pair) else { continue };
-                inner.gates.claimable(pair.tenant, &pair.queue_name, &pair.group, partitions);
+            let mut by_pair: BTreeMap<usize, Vec<Pending>> = BTreeMap::new();
+            for (pair, found) in ready {
+                by_pair.entry(pair).or_default().push(found);
+            }
+            for (position, pair) in waiting.iter().enumerate() {
+                let found = by_pair.remove(&position).unwrap_or_default();
+                if inner.options.hotlist {
+                    inner.hot.found(pair.tenant, &pair.queue_name, &pair.group, &found);
+                } else if !found.is_empty() {
+                    inner.gates.claimable(pair.tenant, &pair.queue_name, &pair.group, found.len());
+                }
             }
         }
         Err(error) => tracing::debug!(target: "pop", %error, "the floor could not look for work"),

@@ -93,7 +93,7 @@ fn fly(inner: &Arc<Inner>) {
             metrics::counter!("queen_batch_items_fired_total", "op" => "push")
                 .increment(lanes.iter().map(|lane| lane.frames.len() as u64).sum());
             if let Some(inner) = flight.inner.upgrade() {
-                crate::push::announce(&inner.gates, &lanes, &verdicts);
+                crate::push::announce(&inner, &lanes, &verdicts);
             }
             // The next bundle may start before the answers of this one are out.
             drop(flight);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use queen_hotlist::{ClaimId, RingId};
 use queen_types::{Group, LeaseId, PartitionId};
 
 /// Leases remembered; beyond it expired ones are dropped, and if none are, all: a search finds them again.
@@ -20,10 +21,19 @@ struct Held {
     group: Group,
     partitions: Vec<PartitionId>,
     until: Instant,
+    /// What the hot list knows the claim by, if it came from there.
+    claim: Option<(RingId, ClaimId)>,
 }
 
 impl Leases {
-    pub(crate) fn put(&self, lease: LeaseId, group: Group, partitions: Vec<PartitionId>, lasts: Duration) {
+    pub(crate) fn put(
+        &self,
+        lease: LeaseId,
+        group: Group,
+        partitions: Vec<PartitionId>,
+        lasts: Duration,
+        claim: Option<(RingId, ClaimId)>,
+    ) {
         let now = Instant::now();
         let mut known = self.known.lock();
         if known.len() >= LEASES_MAX {
@@ -32,11 +42,16 @@ impl Leases {
                 known.clear();
             }
         }
-        known.insert(lease, Held { group, partitions, until: now + lasts });
+        known.insert(lease, Held { group, partitions, until: now + lasts, claim });
     }
 
     pub(crate) fn get(&self, lease: &LeaseId) -> Option<(Vec<PartitionId>, Group)> {
         self.known.lock().get(lease).map(|held| (held.partitions.clone(), held.group.clone()))
+    }
+
+    /// What the hot list knows the claim by.
+    pub(crate) fn claim_of(&self, lease: &LeaseId) -> Option<(RingId, ClaimId)> {
+        self.known.lock().get(lease).and_then(|held| held.claim)
     }
 
     /// Notes an extension.
@@ -68,7 +83,7 @@ mod tests {
         let leases = Leases::default();
         let (lease, a, b) =
             (LeaseId::mint(), PartitionId(Uuid::from_u128(1)), PartitionId(Uuid::from_u128(2)));
-        leases.put(lease.clone(), Group::queue_mode(), vec![a, b], Duration::from_secs(9));
+        leases.put(lease.clone(), Group::queue_mode(), vec![a, b], Duration::from_secs(9), None);
         leases.released(&lease, a);
         assert_eq!(leases.get(&lease).map(|(p, _)| p), Some(vec![b]));
         leases.released(&lease, b);

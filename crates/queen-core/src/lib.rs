@@ -26,12 +26,14 @@ pub mod api;
 
 mod ack;
 mod admin;
+mod announce;
 mod broker;
 mod caches;
 mod error;
 mod floor;
 mod fusion;
 mod health;
+mod hot;
 mod leases;
 mod options;
 mod pop;

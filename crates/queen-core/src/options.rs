@@ -30,6 +30,13 @@ pub struct BrokerOptions {
     pub push_bundles: usize,
     /// Bytes of pushes that wait for a transaction; beyond it a push is refused instead of piling up.
     pub fusion_max_bytes: usize,
+    /// Keep in memory which partitions probably have work; off, every pop asks the database.
+    pub hotlist: bool,
+    /// Claims of pops in flight at the same time, at least 1; what arrives meanwhile shares the next one.
+    pub claim_bundles: usize,
+    /// A claim that only hands out leases does not wait for the server's disk; a crash of the server may forget the
+    /// leases of its last moments, whose messages are then delivered again.
+    pub relaxed_leases: bool,
     /// How often parked pops are looked after although nothing woke them: the longest that a lost wake can cost, and
     /// how late the expiry of a lease is noticed.
     pub wait_floor: Duration,
@@ -53,6 +60,9 @@ impl Default for BrokerOptions {
             zstd_level: 3,
             push_bundles: 2,
             fusion_max_bytes: 64 * 1024 * 1024,
+            hotlist: true,
+            claim_bundles: 2,
+            relaxed_leases: true,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
         }

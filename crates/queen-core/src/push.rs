@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use queen_storage::{FrameVerdict, Lane, NewFrame, PartitionKey};
-use queen_types::{MessageId, PartitionName, PushStatus, QueueName, TenantId, TransactionId};
+use queen_types::{MessageId, PushStatus, QueueName, TenantId, TransactionId};
 
 use crate::Broker;
+use crate::announce::Landed;
 use crate::api::{PushItem, PushResult};
-use crate::wait::Gates;
+use crate::broker::Inner;
 
 /// Where an item went: the frame of a lane, shared with the items that repeat it.
 struct Placed {
@@ -44,16 +45,28 @@ impl Broker {
 }
 
 /// Tells whoever waits that messages landed.
-pub(crate) fn announce(gates: &Gates, lanes: &[Lane], verdicts: &[Vec<FrameVerdict>]) {
-    let mut landed: HashMap<(TenantId, &QueueName), Vec<PartitionName>> = HashMap::new();
+pub(crate) fn announce(inner: &Inner, lanes: &[Lane], verdicts: &[Vec<FrameVerdict>]) {
+    let mut queues: HashMap<(TenantId, &QueueName), Vec<Landed<'_>>> = HashMap::new();
     for (lane, verdicts) in lanes.iter().zip(verdicts) {
-        if verdicts.iter().any(|v| matches!(v, FrameVerdict::Queued { .. })) {
-            let key = (lane.key.tenant, &lane.key.queue);
-            landed.entry(key).or_default().push(lane.key.partition.clone());
+        let mut landed = None;
+        let mut messages = 0;
+        for verdict in verdicts {
+            if let FrameVerdict::Queued { partition, .. } = verdict {
+                landed = Some(*partition);
+                messages += 1;
+            }
+        }
+        if let Some(partition) = landed {
+            let name = &lane.key.partition;
+            queues.entry((lane.key.tenant, &lane.key.queue)).or_default().push(Landed {
+                partition,
+                name,
+                messages,
+            });
         }
     }
-    for ((tenant, queue), partitions) in landed {
-        gates.landed(tenant, queue, &partitions);
+    for ((tenant, queue), landed) in queues {
+        inner.landed(tenant, queue, &landed);
     }
 }
 
@@ -130,6 +143,7 @@ fn result(item: Placed, ids: &[Vec<MessageId>], verdicts: &[Vec<FrameVerdict>]) 
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use queen_types::PartitionName;
 
     fn item(queue: &str, partition: &str, key: Option<&str>) -> PushItem {
         PushItem {

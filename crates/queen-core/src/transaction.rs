@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use queen_storage::ack::AckRequest;
 use queen_storage::{NewFrame, PartitionKey, TxnFailure, TxnPush, TxnSuccess};
-use queen_types::{MessageId, PartitionName, QueueName, TenantId};
+use queen_types::{MessageId, PartitionId, QueueName, TenantId};
+
+use crate::announce::Landed;
 
 use crate::api::{TxnOperation, TxnOutcome, TxnReason, TxnRequest, TxnResult};
 use crate::push::minted_key;
@@ -72,15 +74,16 @@ impl Broker {
         success: &TxnSuccess,
     ) {
         self.after_ack(tenant, acks, &success.acks, &success.effects);
-        let mut landed: HashMap<&QueueName, Vec<PartitionName>> = HashMap::new();
-        for push in pushes {
-            let partitions = landed.entry(&push.key.queue).or_default();
-            if !partitions.contains(&push.key.partition) {
-                partitions.push(push.key.partition.clone());
-            }
+        let mut queues: HashMap<&QueueName, HashMap<PartitionId, Landed<'_>>> = HashMap::new();
+        for (push, pushed) in pushes.iter().zip(&success.pushes) {
+            let (partition, name) = (pushed.partition, &push.key.partition);
+            let landed = queues.entry(&push.key.queue).or_default().entry(partition);
+            landed.or_insert(Landed { partition, name, messages: 0 }).messages +=
+                usize::from(!pushed.duplicate);
         }
-        for (queue, partitions) in landed {
-            self.inner.gates.landed(tenant, queue, &partitions);
+        for (queue, landed) in queues {
+            let landed: Vec<Landed<'_>> = landed.into_values().collect();
+            self.inner.landed(tenant, queue, &landed);
         }
     }
 }

@@ -112,16 +112,50 @@ impl Gates {
         Ticket { gates: self, number, place, notify: Arc::new(Notify::new()), looked: true }
     }
 
-    /// Messages landed in partitions of a queue: every group gets as many of its longest parked pops woken as there are
-    /// partitions; pops of those partitions, and discovery pops, all wake.
-    pub(crate) fn landed(&self, tenant: TenantId, queue: &QueueName, partitions: &[PartitionName]) {
+    /// Messages landed in partitions of a queue: every group gets `count` of its longest parked pops woken; pops of
+    /// partitions that `matches`, and discovery pops, all wake.
+    pub(crate) fn landed(
+        &self,
+        tenant: TenantId,
+        queue: &QueueName,
+        count: usize,
+        matches: impl Fn(&PartitionName) -> bool,
+    ) {
         let mut state = self.state.lock();
+        if state.lines.is_empty() && state.discovery.is_empty() {
+            return;
+        }
         if let Some(groups) = state.lines.get_mut(&(tenant, queue.clone())) {
             for line in groups.values_mut() {
-                wake_line(line, partitions.len(), |name| partitions.contains(name));
+                wake_line(line, count, &matches);
             }
         }
         wake_all(state.discovery.get_mut(&tenant));
+    }
+
+    /// A lease of a group went: wakes its pops of single partitions, and discovery pops.
+    pub(crate) fn claimable_to_others(&self, tenant: TenantId, queue: &QueueName, group: &Group) {
+        let mut state = self.state.lock();
+        if state.lines.is_empty() && state.discovery.is_empty() {
+            return;
+        }
+        if let Some(line) =
+            state.lines.get_mut(&(tenant, queue.clone())).and_then(|groups| groups.get_mut(group))
+        {
+            wake_line(line, 0, |_| true);
+        }
+        wake_all(state.discovery.get_mut(&tenant));
+    }
+
+    /// Whether pops of a group are parked on a queue.
+    pub(crate) fn is_waited_for(&self, tenant: TenantId, queue: &QueueName, group: &Group) -> bool {
+        let state = self.state.lock();
+        state.lines.get(&(tenant, queue.clone())).is_some_and(|groups| groups.contains_key(group))
+    }
+
+    /// Whether pops are parked on a queue.
+    pub(crate) fn is_waited_for_at_all(&self, tenant: TenantId, queue: &QueueName) -> bool {
+        self.state.lock().lines.contains_key(&(tenant, queue.clone()))
     }
 
     /// A group can claim partitions of a queue again: a lease went, a cursor moved, or the floor saw work.
@@ -132,7 +166,6 @@ impl Gates {
         {
             wake_line(line, partitions, |_| true);
         }
-        wake_all(state.discovery.get_mut(&tenant));
     }
 
     /// Wakes every pop.
@@ -310,6 +343,10 @@ mod tests {
         gates.stand(T, &q(), Some(QueueId(Uuid::nil())), &Group::queue_mode(), Interest::Queue)
     }
 
+    fn landed(gates: &Gates, names: &[&str]) {
+        gates.landed(T, &q(), names.len(), |name| names.contains(&name.as_str()));
+    }
+
     fn is_woken(ticket: &mut Ticket<'_>) -> bool {
         ticket.woken().now_or_never().is_some()
     }
@@ -318,9 +355,9 @@ mod tests {
     fn the_longest_parked_wakes_first_and_only_as_many_as_partitions() {
         let gates = Gates::default();
         let (mut a, mut b, mut c) = (stand(&gates), stand(&gates), stand(&gates));
-        gates.landed(T, &q(), &[p("1"), p("2")]);
+        landed(&gates, &["1", "2"]);
         assert!(is_woken(&mut a) && is_woken(&mut b) && !is_woken(&mut c));
-        gates.landed(T, &q(), &[p("1")]);
+        landed(&gates, &["1"]);
         assert!(is_woken(&mut c), "those already woken do not swallow a second wake");
     }
 
@@ -329,7 +366,7 @@ mod tests {
         let gates = Gates::default();
         let mut a = stand(&gates);
         a.arm();
-        gates.landed(T, &q(), &[p("1")]);
+        landed(&gates, &["1"]);
         assert!(is_woken(&mut a));
         a.arm();
         assert!(!is_woken(&mut a));
@@ -339,7 +376,7 @@ mod tests {
     fn a_woken_pop_that_goes_away_passes_the_wake_on() {
         let gates = Gates::default();
         let (a, mut b) = (stand(&gates), stand(&gates));
-        gates.landed(T, &q(), &[p("1")]);
+        landed(&gates, &["1"]);
         drop(a);
         assert!(is_woken(&mut b));
     }
@@ -348,10 +385,10 @@ mod tests {
     fn a_pop_that_looked_again_keeps_its_place() {
         let gates = Gates::default();
         let (mut a, mut b) = (stand(&gates), stand(&gates));
-        gates.landed(T, &q(), &[p("1")]);
+        landed(&gates, &["1"]);
         assert!(is_woken(&mut a));
         a.arm();
-        gates.landed(T, &q(), &[p("1")]);
+        landed(&gates, &["1"]);
         assert!(is_woken(&mut a) && !is_woken(&mut b));
     }
 
@@ -364,9 +401,9 @@ mod tests {
         let mut pinned = gates.stand(T, &q(), None, &other, Interest::Partition(p("x")));
         gates.claimable(T, &q(), &Group::queue_mode(), 1);
         assert!(is_woken(&mut mine) && !is_woken(&mut theirs) && !is_woken(&mut pinned));
-        gates.landed(T, &q(), &[p("y")]);
+        landed(&gates, &["y"]);
         assert!(is_woken(&mut theirs) && !is_woken(&mut pinned));
-        gates.landed(T, &q(), &[p("x")]);
+        landed(&gates, &["x"]);
         assert!(is_woken(&mut pinned));
     }
 

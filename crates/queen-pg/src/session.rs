@@ -104,6 +104,7 @@ fn settings(options: &PgOptions) -> String {
          SET search_path = pg_catalog; \
          SET plan_cache_mode = force_generic_plan; \
          SET enable_seqscan = off; \
+         SET enable_bitmapscan = off; \
          SET jit = off; \
          SET idle_in_transaction_session_timeout = '60s'; \
          SET statement_timeout = {server_timeout}"

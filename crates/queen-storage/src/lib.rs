@@ -35,11 +35,18 @@ pub struct StorageOptions {
     pub zstd_level: i32,
     /// Bounds of one segment.
     pub limits: Limits,
+    /// A claim that only hands out leases does not wait for the server's disk: a crash of the server may forget the
+    /// leases of its last moments, whose messages are then delivered again.
+    pub relaxed_leases: bool,
 }
 
 impl Default for StorageOptions {
     fn default() -> Self {
-        StorageOptions { zstd_level: queen_segment::DEFAULT_LEVEL, limits: Limits::default() }
+        StorageOptions {
+            zstd_level: queen_segment::DEFAULT_LEVEL,
+            limits: Limits::default(),
+            relaxed_leases: true,
+        }
     }
 }
 

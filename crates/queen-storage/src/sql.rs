@@ -25,6 +25,7 @@ statements! {
     POP_SEED = "pop/seed.sql";
     POP_SEED_PARTITION = "pop/seed_partition.sql";
     POP_MATCHING_QUEUES = "pop/matching_queues.sql";
+    POP_WALK = "pop/walk.sql";
     POP_READY = "pop/ready.sql";
     POP_PROBE = "pop/probe.sql";
     POP_REPAIR_LOCK = "pop/repair_lock.sql";

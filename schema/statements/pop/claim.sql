@@ -1,38 +1,64 @@
--- Claims named partitions for a group and hands out their next messages: the one place that decides who gets which
--- message.
+-- Claims named partitions for groups and hands out their next messages: the one place that decides who gets which
+-- message. Several pops share one execution and one commit; each has its own budget.
 --
--- Per partition, in input order: is something visible beyond the cursor and is the cursor free? Then its row is locked
--- with SKIP LOCKED (a pop never waits), or, at the group's first claim, made under a try-lock of its own. The budget
--- of messages runs over the partitions in order. What is handed out is leased, or committed at once with auto-ack.
+-- Per candidate, in input order: is something visible beyond the cursor and is the cursor free? Then its row is locked
+-- with SKIP LOCKED (a pop never waits), or, at the group's first claim, made under a try-lock of its own. A pop's budget
+-- of messages and bytes runs over its candidates in order. What is handed out is leased, or committed at once with
+-- auto-ack. Every candidate comes back with what was found, taken or not: that is what the hot list lives on.
 --
--- Every sub-select that names a big table is LATERAL behind OFFSET 0 or LIMIT 1, and both writes are INSERT .. ON
--- CONFLICT: the plan has no choice but the primary keys, however wrong the statistics are (docs/decisions/002).
+-- A cursor is looked for at the address where the broker saw it last, and through the primary key only if it is not
+-- there: the newest version is found directly, however many dead ones a transaction held open elsewhere keeps alive
+-- (docs/decisions/009). Every other sub-select that names a big table is LATERAL behind OFFSET 0 or LIMIT 1, so the
+-- plan has no choice but the primary keys, however wrong the statistics are (docs/decisions/002).
+--
+-- No two candidates of one execution may name the same cursor. A claim that hands out leases alone need not wait for
+-- the disk ($13): a crash of the server forgets the lease and the messages are delivered again.
 --
 -- Caller: queen-storage pop/claim.rs. Locks: log_consumers in input order, SKIP LOCKED; key share on log_partitions at a
 -- group's first claim, SKIP LOCKED. Writes: log_consumers.
--- $1 partition uuid[], $2 group text, $3 worker text (NULL: auto-ack), $4 lease seconds int4[], $5 messages int8,
--- $6 partitions int8 (NULL: no cap), $7 delayedProcessing int4[], $8 windowBuffer int4[],
--- $9 windowBuffer holds until quiet boolean (else until the first unserved is old enough or enough are gathered),
--- $10 enough int8, $11 seed from timestamptz[], $12 everything for partitions born since timestamptz[],
--- $13 blob bytes int8 after which no further segment is taken
-WITH input AS MATERIALIZED (
-    SELECT i.*
-    FROM unnest($1::uuid[], $4::int4[], $7::int4[], $8::int4[], $11::timestamptz[], $12::timestamptz[])
-        WITH ORDINALITY AS i (partition_id, lease_seconds, delayed, hold, seed_from, seed_birth, ord)
-), held AS MATERIALIZED (
-    SELECT i.ord, i.partition_id, i.lease_seconds, i.delayed, c0.present,
-           COALESCE(c.committed, c0.committed) AS committed
-    FROM input i
-    CROSS JOIN LATERAL (
-        SELECT p.log_start, p.last_offset, p.created_at FROM queen.log_partitions p WHERE p.id = i.partition_id OFFSET 0
-    ) p
-    CROSS JOIN LATERAL (
+-- Per candidate: $1 pop int4[], $2 partition uuid[], $3 address of the cursor tid[] (NULL: unknown), $4 group text[],
+-- $5 worker text[] (NULL: auto-ack), $6 lease seconds int4[], $7 delayedProcessing int4[], $8 windowBuffer int4[],
+-- $9 windowBuffer holds until quiet boolean[] (else until the first unserved is old enough or enough are gathered),
+-- $10 seed from timestamptz[], $11 everything for partitions born since timestamptz[], $12 messages of its pop int8[]
+-- $13 do not wait for the disk boolean, $14 enough int8, $15 blob bytes int8 after which a pop takes no further segment
+WITH seen AS MATERIALIZED (
+    SELECT i.ord, i.pop, i.partition_id, i.consumer_group, i.worker, i.lease_seconds, i.delayed, i.messages,
+           k.present, k.address, k.committed, k.busy_until, newest.end_offset AS log_end, v.visible_at, n.now,
+           COALESCE(v.visible_at <= n.now, FALSE) AND COALESCE(k.busy_until <= n.now, TRUE) AS ready
+    FROM unnest($1::int4[], $2::uuid[], $3::tid[], $4::text[], $5::text[], $6::int4[], $7::int4[], $8::int4[],
+                $9::boolean[], $10::timestamptz[], $11::timestamptz[], $12::int8[])
+        WITH ORDINALITY AS i (pop, partition_id, address, consumer_group, worker, lease_seconds, delayed, hold, quiet,
+                              seed_from, seed_birth, messages, ord)
+    CROSS JOIN LATERAL (SELECT clock_timestamp() AS now OFFSET 0) n
+    LEFT JOIN LATERAL (
+        SELECT c.ctid AS address, c.committed, c.retry_at,
+               CASE WHEN c.worker_id IS NOT NULL THEN c.lease_expires_at END AS leased_until
+        FROM queen.log_consumers c
+        WHERE c.ctid = i.address AND c.partition_id = i.partition_id AND c.consumer_group = i.consumer_group
+        OFFSET 0
+    ) near ON TRUE
+    LEFT JOIN LATERAL (
+        SELECT c.ctid AS address, c.committed, c.retry_at,
+               CASE WHEN c.worker_id IS NOT NULL THEN c.lease_expires_at END AS leased_until
+        FROM queen.log_consumers c
+        WHERE near.address IS NULL AND c.partition_id = i.partition_id AND c.consumer_group = i.consumer_group
+        OFFSET 0
+    ) far ON TRUE
+    LEFT JOIN LATERAL (
         SELECT s.end_offset, s.created_at FROM queen.log_segments s
         WHERE s.partition_id = i.partition_id ORDER BY s.base_offset DESC LIMIT 1
-    ) newest
+    ) newest ON TRUE
+    LEFT JOIN LATERAL (
+        SELECT p.log_start, p.last_offset, p.created_at FROM queen.log_partitions p
+        WHERE p.id = i.partition_id AND (i.hold > 0 OR i.delayed > 0 OR (near.address IS NULL AND far.address IS NULL))
+        OFFSET 0
+    ) p ON TRUE
     CROSS JOIN LATERAL (
-        SELECT count(*) > 0 AS present,
-               COALESCE(max(c.committed), CASE
+        SELECT near.address IS NOT NULL OR far.address IS NOT NULL AS present,
+               COALESCE(near.address, far.address) AS address,
+               -- LEAST and GREATEST pass over NULL
+               GREATEST(near.leased_until, far.leased_until, near.retry_at, far.retry_at) AS busy_until,
+               COALESCE(near.committed, far.committed, CASE
                    WHEN i.seed_from = '-infinity' OR p.created_at >= i.seed_birth THEN p.log_start - 1
                    WHEN i.seed_from = 'infinity' THEN GREATEST(p.last_offset, newest.end_offset)
                    ELSE COALESCE(
@@ -41,33 +67,39 @@ WITH input AS MATERIALIZED (
                         ORDER BY s.base_offset LIMIT 1),
                        GREATEST(p.last_offset, newest.end_offset))
                END) AS committed
-        FROM queen.log_consumers c
-        WHERE c.partition_id = i.partition_id AND c.consumer_group = $2
-    ) c0
-    CROSS JOIN LATERAL (
-        SELECT CASE
-            WHEN newest.end_offset <= c0.committed THEN FALSE
-            WHEN i.hold <= 0 AND i.delayed <= 0 THEN TRUE
-            ELSE COALESCE((
-                SELECT (i.delayed <= 0 OR head.created_at <= clock_timestamp() - make_interval(secs => i.delayed))
-                   AND (i.hold <= 0
-                        OR CASE WHEN $9 THEN
-                               newest.created_at <= clock_timestamp() - make_interval(secs => i.hold)
-                               OR head.created_at <= clock_timestamp() - make_interval(secs => 2 * i.hold)
-                           ELSE
-                               newest.end_offset - c0.committed >= $10
-                               OR head.created_at <= clock_timestamp() - make_interval(secs => i.hold)
-                           END)
-                FROM queen.log_segments head
-                WHERE head.partition_id = i.partition_id AND head.base_offset <= GREATEST(c0.committed + 1, p.log_start)
-                ORDER BY head.base_offset DESC LIMIT 1), TRUE)
-        END AS ready
-    ) v
+        OFFSET 0
+    ) k
     LEFT JOIN LATERAL (
-        SELECT c.committed
+        SELECT CASE
+            WHEN newest.end_offset <= k.committed THEN NULL
+            WHEN i.hold <= 0 AND i.delayed <= 0 THEN '-infinity'
+            ELSE COALESCE((
+                SELECT GREATEST(
+                    CASE WHEN i.delayed > 0 THEN head.created_at + make_interval(secs => i.delayed) END,
+                    CASE
+                        WHEN i.hold <= 0 THEN NULL
+                        WHEN i.quiet THEN LEAST(newest.created_at + make_interval(secs => i.hold),
+                                                head.created_at + make_interval(secs => 2 * i.hold))
+                        WHEN newest.end_offset - k.committed >= $14 THEN NULL
+                        ELSE head.created_at + make_interval(secs => i.hold)
+                    END,
+                    '-infinity')
+                FROM queen.log_segments head
+                WHERE head.partition_id = i.partition_id AND head.base_offset <= GREATEST(k.committed + 1, p.log_start)
+                ORDER BY head.base_offset DESC LIMIT 1), '-infinity')
+        END AS visible_at
+        WHERE newest.end_offset IS NOT NULL
+        OFFSET 0
+    ) v ON TRUE
+), held AS MATERIALIZED (
+    SELECT s.ord, s.pop, s.partition_id, s.consumer_group, s.worker, s.lease_seconds, s.delayed, s.messages, s.present,
+           c.address, COALESCE(c.committed, s.committed) AS committed
+    FROM seen s
+    LEFT JOIN LATERAL (
+        SELECT c.ctid AS address, c.committed
         FROM queen.log_consumers c
-        WHERE c.partition_id = i.partition_id AND c.consumer_group = $2
-          AND c0.present AND v.ready AND c.committed < newest.end_offset
+        WHERE s.ready AND s.present AND c.ctid = s.address
+          AND c.partition_id = s.partition_id AND c.consumer_group = s.consumer_group AND c.committed < s.log_end
           AND (c.worker_id IS NULL OR c.lease_expires_at <= clock_timestamp())
           AND (c.retry_at IS NULL OR c.retry_at <= clock_timestamp())
         FOR UPDATE SKIP LOCKED
@@ -77,22 +109,21 @@ WITH input AS MATERIALIZED (
     LEFT JOIN LATERAL (
         SELECT p.id
         FROM queen.log_partitions p
-        WHERE p.id = i.partition_id AND NOT c0.present AND v.ready
+        WHERE p.id = s.partition_id AND NOT s.present AND s.ready
         FOR KEY SHARE SKIP LOCKED
     ) home ON TRUE
-    WHERE v.ready
+    WHERE s.ready
       AND CASE
-          WHEN c0.present THEN c.committed IS NOT NULL
-          ELSE home.id IS NOT NULL AND pg_try_advisory_xact_lock(hashtextextended(i.partition_id::text || '/' || $2, 7781200))
+          WHEN s.present THEN c.address IS NOT NULL
+          ELSE home.id IS NOT NULL
+               AND pg_try_advisory_xact_lock(hashtextextended(s.partition_id::text || '/' || s.consumer_group, 7781200))
       END
-    LIMIT $6
 ), spans AS MATERIALIZED (
-    SELECT h.ord, h.partition_id, h.lease_seconds, h.present, h.committed,
-           s.base_offset, s.created_at, s.blob, GREATEST(s.base_offset, h.committed + 1) AS first_offset,
+    SELECT h.ord, h.messages, s.base_offset, s.created_at, s.blob,
+           GREATEST(s.base_offset, h.committed + 1) AS first_offset,
            s.end_offset - GREATEST(s.base_offset, h.committed + 1) + 1 AS available,
-           (sum(s.end_offset - GREATEST(s.base_offset, h.committed + 1) + 1)
-               OVER (ORDER BY h.ord, s.base_offset))::int8 AS through,
-           (sum(octet_length(s.blob)) OVER (ORDER BY h.ord, s.base_offset)) - octet_length(s.blob) AS bytes_before
+           (sum(s.end_offset - GREATEST(s.base_offset, h.committed + 1) + 1) OVER upto)::int8 AS through,
+           (sum(octet_length(s.blob)) OVER upto) - octet_length(s.blob) AS bytes_before
     FROM held h
     CROSS JOIN LATERAL (
         -- the segment that covers the next offset, or after a retention gap the one that follows
@@ -106,68 +137,79 @@ WITH input AS MATERIALIZED (
              WHERE s.partition_id = h.partition_id AND s.base_offset > h.committed
              ORDER BY s.base_offset LIMIT 1)
         ) AS base_offset
+        OFFSET 0
     ) start
     CROSS JOIN LATERAL (
         SELECT s.base_offset, s.end_offset, s.created_at, s.blob
         FROM queen.log_segments s
         WHERE s.partition_id = h.partition_id AND s.base_offset >= start.base_offset
-          AND s.base_offset < GREATEST(start.base_offset, h.committed + 1) + $5
+          AND s.base_offset < GREATEST(start.base_offset, h.committed + 1) + h.messages
           AND (h.delayed <= 0 OR s.created_at <= clock_timestamp() - make_interval(secs => h.delayed))
         OFFSET 0
     ) s
+    WINDOW upto AS (PARTITION BY h.pop ORDER BY h.ord, s.base_offset)
 ), taken AS MATERIALIZED (
-    SELECT t.*, LEAST(t.available, $5 - (t.through - t.available)) AS take
+    SELECT t.ord, t.base_offset, t.created_at, t.blob, t.first_offset,
+           LEAST(t.available, t.messages - (t.through - t.available)) AS take
     FROM spans t
-    WHERE t.through - t.available < $5 AND t.bytes_before < $13::int8
+    WHERE t.through - t.available < t.messages AND t.bytes_before < $15::int8
 ), claims AS MATERIALIZED (
-    SELECT t.ord, t.partition_id, t.present, t.committed, t.lease_seconds, min(t.first_offset) AS head,
-           max(t.first_offset + t.take - 1) AS tail, sum(t.take)::int8 AS messages
-    FROM taken t
-    GROUP BY t.ord, t.partition_id, t.present, t.committed, t.lease_seconds
+    SELECT h.ord, h.partition_id, h.consumer_group, h.worker, h.present, h.address, h.committed, t.head, t.tail,
+           t.messages, clock_timestamp() AS now,
+           clock_timestamp() + make_interval(secs => h.lease_seconds) AS expires_at
+    FROM held h
+    JOIN (
+        SELECT t.ord, min(t.first_offset) AS head, max(t.first_offset + t.take - 1) AS tail,
+               sum(t.take)::int8 AS messages
+        FROM taken t
+        GROUP BY t.ord
+    ) t ON t.ord = h.ord
 ), opened AS (
     INSERT INTO queen.log_consumers AS c
         (partition_id, consumer_group, committed, batch_end, worker_id, lease_expires_at, lease_acquired_at,
          attempt_offset, attempt_count, total_consumed)
-    SELECT k.partition_id, $2, CASE WHEN $3::text IS NULL THEN k.tail ELSE k.committed END,
-           CASE WHEN $3::text IS NOT NULL THEN k.tail END, $3,
-           CASE WHEN $3::text IS NOT NULL THEN clock_timestamp() + make_interval(secs => k.lease_seconds) END,
-           CASE WHEN $3::text IS NOT NULL THEN clock_timestamp() END,
-           CASE WHEN $3::text IS NOT NULL THEN k.head END, CASE WHEN $3::text IS NOT NULL THEN 1 ELSE 0 END,
-           CASE WHEN $3::text IS NULL THEN k.messages ELSE 0 END
+    SELECT k.partition_id, k.consumer_group, CASE WHEN k.worker IS NULL THEN k.tail ELSE k.committed END,
+           CASE WHEN k.worker IS NOT NULL THEN k.tail END, k.worker,
+           CASE WHEN k.worker IS NOT NULL THEN k.expires_at END, CASE WHEN k.worker IS NOT NULL THEN k.now END,
+           CASE WHEN k.worker IS NOT NULL THEN k.head END, CASE WHEN k.worker IS NOT NULL THEN 1 ELSE 0 END,
+           CASE WHEN k.worker IS NULL THEN k.messages ELSE 0 END
     FROM claims k
     WHERE NOT k.present
     ON CONFLICT (partition_id, consumer_group) DO NOTHING
-    RETURNING c.partition_id, 1 AS attempt
+    RETURNING c.partition_id, c.consumer_group, c.ctid AS address
 ), renewed AS (
-    INSERT INTO queen.log_consumers AS c
-        (partition_id, consumer_group, committed, batch_end, worker_id, lease_expires_at, lease_acquired_at,
-         attempt_offset, attempt_count, total_consumed)
-    SELECT k.partition_id, $2, CASE WHEN $3::text IS NULL THEN k.tail ELSE k.committed END,
-           CASE WHEN $3::text IS NOT NULL THEN k.tail END, $3,
-           CASE WHEN $3::text IS NOT NULL THEN clock_timestamp() + make_interval(secs => k.lease_seconds) END,
-           CASE WHEN $3::text IS NOT NULL THEN clock_timestamp() END,
-           k.head, 1, k.messages
-    FROM claims k
-    WHERE k.present
-    ON CONFLICT (partition_id, consumer_group) DO UPDATE SET
-        committed = excluded.committed,
-        batch_end = excluded.batch_end,
-        worker_id = excluded.worker_id,
-        lease_expires_at = excluded.lease_expires_at,
-        lease_acquired_at = excluded.lease_acquired_at,
+    UPDATE queen.log_consumers c
+    SET committed = CASE WHEN k.worker IS NULL THEN k.tail ELSE c.committed END,
+        batch_end = CASE WHEN k.worker IS NOT NULL THEN k.tail END,
+        worker_id = k.worker,
+        lease_expires_at = CASE WHEN k.worker IS NOT NULL THEN k.expires_at END,
+        lease_acquired_at = CASE WHEN k.worker IS NOT NULL THEN k.now END,
         lease_conflated = FALSE,
         retry_at = NULL,
         attempt_count = CASE
-            WHEN excluded.worker_id IS NULL THEN c.attempt_count
-            WHEN c.attempt_offset = excluded.attempt_offset THEN c.attempt_count + 1
+            WHEN k.worker IS NULL THEN c.attempt_count
+            WHEN c.attempt_offset = k.head THEN c.attempt_count + 1
             ELSE 1
         END,
-        attempt_offset = CASE WHEN excluded.worker_id IS NULL THEN c.attempt_offset ELSE excluded.attempt_offset END,
-        total_consumed = c.total_consumed + CASE WHEN excluded.worker_id IS NULL THEN excluded.total_consumed ELSE 0 END
-    RETURNING c.partition_id, CASE WHEN c.worker_id IS NULL THEN 1 ELSE c.attempt_count END AS attempt
+        attempt_offset = CASE WHEN k.worker IS NULL THEN c.attempt_offset ELSE k.head END,
+        total_consumed = c.total_consumed + CASE WHEN k.worker IS NULL THEN k.messages ELSE 0 END
+    FROM claims k
+    WHERE k.present AND c.ctid = k.address
+    RETURNING k.ord, c.ctid AS address, CASE WHEN c.worker_id IS NULL THEN 1 ELSE c.attempt_count END AS attempt
+), given AS MATERIALIZED (
+    SELECT r.ord, r.address, r.attempt FROM renewed r
+    UNION ALL
+    SELECT k.ord, o.address, 1
+    FROM opened o JOIN claims k ON k.partition_id = o.partition_id AND k.consumer_group = o.consumer_group
 )
-SELECT (t.ord - 1)::int4 AS request, t.partition_id, t.base_offset, (t.first_offset - t.base_offset)::int4 AS first_frame,
-       t.take::int4 AS frames, t.created_at, t.blob, w.attempt::int4 AS attempt
-FROM taken t
-JOIN (SELECT * FROM opened UNION ALL SELECT * FROM renewed) w ON w.partition_id = t.partition_id
-ORDER BY t.ord, t.base_offset
+SELECT (s.ord - 1)::int4 AS candidate, s.committed, s.log_end,
+       CASE WHEN s.busy_until > s.now THEN (extract(epoch FROM LEAST(s.busy_until - s.now, '1 day')) * 1000)::int4 END AS busy_ms,
+       CASE WHEN s.visible_at > s.now THEN (extract(epoch FROM LEAST(s.visible_at - s.now, '1 day')) * 1000)::int4 END AS hidden_ms,
+       h.ord IS NOT NULL AS held, g.address, g.attempt,
+       t.base_offset, (t.first_offset - t.base_offset)::int4 AS first_frame, t.take::int4 AS frames, t.created_at, t.blob,
+       CASE WHEN $13 THEN (SELECT set_config('synchronous_commit', 'off', TRUE)) END AS relaxed
+FROM seen s
+LEFT JOIN held h ON h.ord = s.ord
+LEFT JOIN given g ON g.ord = s.ord
+LEFT JOIN taken t ON t.ord = g.ord
+ORDER BY s.ord, t.base_offset

@@ -1,10 +1,13 @@
 //! A claim whose answer nobody gets must not hide its messages until the lease ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use queen_hotlist::Release;
 use queen_types::{Group, LeaseId, PartitionId};
 
-use crate::Broker;
+use super::Claimant;
+use crate::broker::Inner;
 
 /// When a lease of unknown outcome is given back: soon, and once more for a claim that was still committing then.
 const GIVE_BACK_AFTER: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
@@ -15,15 +18,23 @@ pub(super) struct LeaseGuard {
 }
 
 struct Armed {
-    broker: Broker,
+    inner: Arc<Inner>,
     group: Group,
     lease: LeaseId,
     partitions: Vec<PartitionId>,
+    origin: Option<Claimant>,
 }
 
 impl LeaseGuard {
-    pub(super) fn new(broker: &Broker, group: &Group, lease: &LeaseId, partitions: Vec<PartitionId>) -> Self {
-        let armed = Armed { broker: broker.clone(), group: group.clone(), lease: lease.clone(), partitions };
+    pub(super) fn new(
+        inner: &Arc<Inner>,
+        group: &Group,
+        lease: &LeaseId,
+        partitions: Vec<PartitionId>,
+        origin: Option<Claimant>,
+    ) -> Self {
+        let armed =
+            Armed { inner: inner.clone(), group: group.clone(), lease: lease.clone(), partitions, origin };
         LeaseGuard { armed: Some(armed) }
     }
 
@@ -36,29 +47,54 @@ impl LeaseGuard {
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
         let Some(armed) = self.armed.take() else { return };
-        // Without a runtime the process is ending; the lease expires by itself.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let stop = armed.broker.inner.stop.clone();
-        let tasks = armed.broker.inner.tasks.clone();
-        tasks.spawn_on(
-            async move {
-                for pause in GIVE_BACK_AFTER {
-                    tokio::select! {
-                        () = stop.cancelled() => return,
-                        () = tokio::time::sleep(pause) => {}
-                    }
-                    let storage = &armed.broker.inner.storage;
-                    match storage.release_lease(&armed.partitions, &armed.group, &armed.lease).await {
-                        Ok(0) => {}
-                        Ok(released) => {
-                            tracing::debug!(target: "pop", lease = %armed.lease, released, "gave back an unanswered lease");
-                            return;
-                        }
-                        Err(error) => tracing::debug!(target: "pop", %error, "could not give back a lease"),
-                    }
-                }
-            },
-            &runtime,
-        );
+        give_back(&armed.inner, armed.group, armed.lease, armed.partitions, armed.origin, &GIVE_BACK_AFTER);
     }
+}
+
+/// Releases a lease in the background, after each of some pauses until there was something to release.
+pub(super) fn give_back(
+    inner: &Arc<Inner>,
+    group: Group,
+    lease: LeaseId,
+    partitions: Vec<PartitionId>,
+    origin: Option<Claimant>,
+    pauses: &'static [Duration],
+) {
+    // Without a runtime the process is ending; the lease expires by itself.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let stop = inner.stop.clone();
+    let tasks = inner.tasks.clone();
+    let inner = inner.clone();
+    tasks.spawn_on(
+        async move {
+            for pause in pauses {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(*pause) => {}
+                }
+                match inner.storage.release_lease(&partitions, &group, &lease).await {
+                    Ok(0) => {}
+                    Ok(released) => {
+                        tracing::debug!(target: "pop", %lease, released, "gave back an unanswered lease");
+                        if let Some((hot, ring, claim)) = origin {
+                            for partition in partitions {
+                                let claim = Some((ring, claim));
+                                inner.released(
+                                    hot.tenant,
+                                    &hot.queue,
+                                    &group,
+                                    partition,
+                                    claim,
+                                    Release::Open,
+                                );
+                            }
+                        }
+                        return;
+                    }
+                    Err(error) => tracing::debug!(target: "pop", %error, "could not give back a lease"),
+                }
+            }
+        },
+        &runtime,
+    );
 }

@@ -1,24 +1,37 @@
 //! Popping: find candidates, claim, deliver; when there is nothing, park and look again when woken.
 
+mod claims;
 mod guard;
 mod plan;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use queen_storage::pop::{Claim, Delivered, Hold};
+use queen_hotlist::{ClaimId, Release, RingId};
+use queen_storage::pop::{Candidate, Claim, Delivered, Delivery, Hold};
 use queen_storage::{PartitionKey, StorageError};
 use queen_types::{Group, LeaseId, PartitionId, PartitionName, QueueName, StartPoint, TenantId};
 use tokio::time::Instant;
 
 use crate::api::{Message, PartitionBatch, PopAnswer, PopRequest, PopTarget};
+use crate::hot::{Guard, Hot, walk};
 use crate::wait::{Interest, Ticket};
 use crate::{Broker, Error};
+pub(crate) use claims::Claims;
+use claims::Job;
 use guard::LeaseGuard;
 use plan::Plan;
 
+/// Which hot list a claim came from, and its name there.
+type Claimant = (Arc<Hot>, RingId, ClaimId);
+
 /// How often one look claims again after competitors took everything it had found.
 const CLAIM_ATTEMPTS: u32 = 3;
+/// Partitions that one claim checks out at most.
+const WIDTH_MAX: u32 = 256;
+/// Claims of one look at a hot list: entries that turn out to be empty cost one each, and a pop must come to an end.
+const LIST_CLAIMS_MAX: u32 = 64;
 
 impl Broker {
     /// Claims messages for a group, waiting for them if the request says so.
@@ -105,27 +118,65 @@ impl Broker {
         start: StartPoint,
         first: bool,
     ) -> Result<Look, Error> {
-        for _ in 0..CLAIM_ATTEMPTS {
-            let plan = match &request.target {
-                PopTarget::Queue(queue) => self.plan_queue(tenant, queue, request, start).await?,
-                PopTarget::Partition(queue, partition) => {
-                    self.plan_partition(tenant, queue, partition, request, start).await?
-                }
-                PopTarget::Discovery { namespace, task } => {
-                    self.plan_discovery(tenant, namespace.as_ref(), task.as_ref(), request, start).await?
-                }
-            };
-            if plan.candidates.is_empty() {
-                return Ok(Look::Nothing { absent: matches!(request.target, PopTarget::Partition(..)) });
+        match &request.target {
+            PopTarget::Queue(queue) if self.inner.options.hotlist => {
+                self.look_on_list(tenant, queue, request, start).await
             }
-            match self.claim(request, &plan).await? {
+            PopTarget::Queue(queue) => {
+                self.look_by_scan(request, || self.plan_queue(tenant, queue, request, start)).await
+            }
+            PopTarget::Discovery { namespace, task } => {
+                let plan = || self.plan_discovery(tenant, namespace.as_ref(), task.as_ref(), request, start);
+                self.look_by_scan(request, plan).await
+            }
+            PopTarget::Partition(queue, partition) => {
+                self.look_at_partition(tenant, queue, partition, request, start, first).await
+            }
+        }
+    }
+
+    /// Looks where a scan of the database finds something.
+    async fn look_by_scan<F>(&self, request: &PopRequest, plan: impl Fn() -> F) -> Result<Look, Error>
+    where
+        F: Future<Output = Result<Plan, Error>>,
+    {
+        for _ in 0..CLAIM_ATTEMPTS {
+            let plan = plan().await?;
+            if plan.candidates.is_empty() {
+                break;
+            }
+            // Competitors may take some of what was found: then come the next.
+            let width = request.partitions.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
+            for candidates in plan.candidates.chunks(width.max(1)) {
+                match self.claim(request, candidates.to_vec(), &plan, None).await? {
+                    Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
+                    Claimed::OnlyDamage | Claimed::Nothing => {}
+                }
+            }
+        }
+        Ok(Look::Nothing { absent: false })
+    }
+
+    async fn look_at_partition(
+        &self,
+        tenant: TenantId,
+        queue: &QueueName,
+        partition: &PartitionName,
+        request: &PopRequest,
+        start: StartPoint,
+        first: bool,
+    ) -> Result<Look, Error> {
+        for _ in 0..CLAIM_ATTEMPTS {
+            let plan = self.plan_partition(tenant, queue, partition, request, start).await?;
+            if plan.candidates.is_empty() {
+                return Ok(Look::Nothing { absent: true });
+            }
+            match self.claim(request, plan.candidates.clone(), &plan, None).await? {
                 Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
                 Claimed::OnlyDamage => {}
                 Claimed::Nothing => {
-                    if let PopTarget::Partition(queue, partition) = &request.target
-                        && !self.doubt(tenant, queue, partition, &request.group, &plan, first).await?
-                    {
-                        return Ok(Look::Nothing { absent: false });
+                    if !self.doubt(tenant, queue, partition, &request.group, &plan, first).await? {
+                        break;
                     }
                 }
             }
@@ -133,42 +184,121 @@ impl Broker {
         Ok(Look::Nothing { absent: false })
     }
 
-    async fn claim(&self, request: &PopRequest, plan: &Plan) -> Result<Claimed, Error> {
+    /// Looks at what the hot list has ready, and walks the queue when it has nothing and a walk is due.
+    async fn look_on_list(
+        &self,
+        tenant: TenantId,
+        queue: &QueueName,
+        request: &PopRequest,
+        start: StartPoint,
+    ) -> Result<Look, Error> {
+        let inner = &self.inner;
+        let group = &request.group;
+        let (id, seed) = inner.caches.registration(&inner.storage, tenant, queue, group, start).await?;
+        let Some(row) = inner.caches.queue(&inner.storage, tenant, queue).await? else {
+            return Ok(Look::Nothing { absent: false });
+        };
+        let (hot, ring) = inner.hot.ring(tenant, queue, group, &row.options);
+        let width = request.partitions.unwrap_or(u32::MAX).clamp(1, WIDTH_MAX) as usize;
+        let mut walk = None;
+        let mut walked = false;
+        let mut claims = 0;
+        loop {
+            while let Some(checked_out) =
+                Guard::take(inner, &hot, ring, width, u64::from(request.batch.max(1)))
+            {
+                let plan = Plan::of(&checked_out, request, &row, seed);
+                match self.claim(request, plan.candidates.clone(), &plan, Some(checked_out)).await? {
+                    Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
+                    Claimed::OnlyDamage | Claimed::Nothing => {}
+                }
+                claims += 1;
+                if claims >= LIST_CLAIMS_MAX {
+                    // What is ready wakes a pop that parks now.
+                    return Ok(Look::Nothing { absent: false });
+                }
+            }
+            if walked {
+                return Ok(Look::Nothing { absent: false });
+            }
+            match &mut walk {
+                None => match walk::underway(inner, &hot, ring, id, group)? {
+                    Some(underway) => walk = Some(underway),
+                    None => return Ok(Look::Nothing { absent: false }),
+                },
+                Some(underway) => walked = !underway.page().await?,
+            }
+        }
+    }
+
+    async fn claim(
+        &self,
+        request: &PopRequest,
+        candidates: Vec<Candidate>,
+        plan: &Plan,
+        checked_out: Option<Guard>,
+    ) -> Result<Claimed, Error> {
+        let inner = &self.inner;
         let lease = (!request.auto_ack).then(LeaseId::mint);
-        let asked: Vec<PartitionId> = plan.candidates.iter().map(|c| c.partition).collect();
-        let guard = lease.as_ref().map(|lease| LeaseGuard::new(self, &request.group, lease, asked));
+        let asked: Vec<PartitionId> = candidates.iter().map(|c| c.partition).collect();
+        let seconds = candidates.iter().map(|c| c.lease_seconds).max().unwrap_or(0);
+        let origin = checked_out.as_ref().and_then(Guard::claim);
+        let guard =
+            lease.as_ref().map(|lease| LeaseGuard::new(inner, &request.group, lease, asked, origin.clone()));
         let claim = Claim {
-            group: &request.group,
-            lease: lease.as_ref(),
+            group: request.group.clone(),
+            lease: lease.clone(),
             messages: i64::from(request.batch.max(1)),
-            partitions: request.partitions.map(i64::from),
             hold: if matches!(request.target, PopTarget::Partition(..)) {
                 Hold::Quiet
             } else {
                 Hold::Gathered
             },
-            candidates: &plan.candidates,
+            candidates,
         };
-        let claimed = self.inner.storage.claim(&claim).await?;
-        let bytes_max = self.inner.options.pop_max_bytes;
-        let delivery = self.inner.storage.deliver(&request.group, lease.as_ref(), claimed, bytes_max).await?;
+        let claimed = inner.claims.run(inner, Job { claim, guard: checked_out }).await?;
+        let beyond: Vec<PartitionId> = plan.beyond(&claimed.outcomes);
+        if !beyond.is_empty() {
+            inner.storage.clamp_cursors(&beyond, &request.group).await?;
+        }
+        let bytes_max = inner.options.pop_max_bytes;
+        let delivery =
+            inner.storage.deliver(&request.group, lease.as_ref(), claimed.segments, bytes_max).await?;
         if delivery.damaged > 0 {
             metrics::counter!("queen_segment_decode_errors_total").increment(delivery.damaged as u64);
         }
         if let Some(guard) = guard {
             guard.keep();
         }
+        if !delivery.corrected.is_empty() {
+            self.note_corrections(plan, &delivery, &request.group, origin.as_ref());
+        }
         if delivery.partitions.is_empty() {
             return Ok(if delivery.claimed { Claimed::OnlyDamage } else { Claimed::Nothing });
         }
         if let Some(lease) = &lease {
             let held: Vec<PartitionId> = delivery.partitions.iter().map(|d| d.partition).collect();
-            let seconds = plan.candidates.iter().map(|c| c.lease_seconds).max().unwrap_or(0);
             let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-            self.inner.leases.put(lease.clone(), request.group.clone(), held, lasts);
+            let origin = origin.map(|(_, ring, claim)| (ring, claim));
+            inner.leases.put(lease.clone(), request.group.clone(), held, lasts, origin);
         }
         let partitions = delivery.partitions.into_iter().map(|d| batch(d, plan)).collect();
         Ok(Claimed::Messages(PopAnswer { lease, partitions }))
+    }
+
+    /// What a claim took and did not deliver is pending again.
+    fn note_corrections(&self, plan: &Plan, delivery: &Delivery, group: &Group, origin: Option<&Claimant>) {
+        let Some((hot, ring, claim)) = origin else { return };
+        for partition in &delivery.corrected {
+            if delivery.partitions.iter().any(|d| d.partition == *partition) {
+                let name = plan.name_of(*partition);
+                let now = self.inner.hot.now();
+                self.inner.hot.change(hot, |list| list.mark(*partition, &name, 1, now));
+            } else {
+                let (tenant, queue, claim) = (hot.tenant, &hot.queue, Some((*ring, *claim)));
+                self.inner.released(tenant, queue, group, *partition, claim, Release::Open);
+            }
+        }
     }
 
     /// A pop of one partition that got nothing; true when it should look again. Does it owe the group a cursor, is its id from a former life, or its

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 
 use queen_storage::PartitionKey;
 use queen_storage::admin::QueueRow;
-use queen_storage::pop::{Candidate, Seed};
+use queen_storage::pop::{Candidate, Outcome, Seed};
 use queen_types::{
     Group, Namespace, PartitionId, PartitionName, QueueId, QueueName, QueueOptions, StartPoint, Task,
     TenantId,
 };
 
 use crate::api::PopRequest;
+use crate::hot::Guard;
 use crate::{Broker, Error};
 
 /// Candidates of one look.
@@ -21,6 +22,21 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// What a hot list had ready.
+    pub(super) fn of(checked_out: &Guard, request: &PopRequest, row: &QueueRow, seed: Seed) -> Plan {
+        let mut plan = Plan::default();
+        for candidate in checked_out.candidates() {
+            plan.add(candidate.partition, candidate.name.clone(), request, row, seed);
+        }
+        plan
+    }
+
+    /// The candidates whose cursor seems to lie beyond the log.
+    pub(super) fn beyond(&self, outcomes: &[Outcome]) -> Vec<PartitionId> {
+        let pairs = self.candidates.iter().zip(outcomes);
+        pairs.filter(|(_, outcome)| **outcome == Outcome::Beyond).map(|(c, _)| c.partition).collect()
+    }
+
     pub(super) fn name_of(&self, partition: PartitionId) -> PartitionName {
         self.names.get(&partition).cloned().unwrap_or_default()
     }
@@ -43,6 +59,7 @@ fn candidate(partition: PartitionId, request: &PopRequest, options: &QueueOption
         if options.lease_time > 0 { options.lease_time } else { QueueOptions::IMPLICIT_LEASE_TIME };
     Candidate {
         partition,
+        row: None,
         lease_seconds: request.lease_seconds.map_or(queue_lease, |s| i32::try_from(s).unwrap_or(i32::MAX)),
         delayed: options.delayed_processing,
         hold: options.window_buffer,

@@ -57,6 +57,10 @@ pub struct Released {
     pub group: Group,
     /// Name of the queue.
     pub queue: String,
+    /// The lease that it was.
+    pub lease: Option<LeaseId>,
+    /// Everything that was leased is done.
+    pub covered: bool,
     /// Not claimable for so long, milliseconds; `None` = at once.
     pub delay_ms: Option<i64>,
 }
@@ -225,6 +229,8 @@ impl Work {
                 partition: bundle.key.0,
                 group: bundle.key.1.clone(),
                 queue: locked.queue.clone(),
+                lease: lease.cloned(),
+                covered: locked.cursor.batch_end.is_none_or(|end| decision.cursor.committed >= end),
                 delay_ms: decision.delay_ms,
             });
         }

@@ -20,6 +20,17 @@ pub struct Found {
     pub beyond: bool,
 }
 
+/// A partition where something is probably pending.
+#[derive(Debug, Clone)]
+pub struct Pending {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Its name.
+    pub name: PartitionName,
+    /// The group's cursor lies beyond the log; nothing to claim, something to repair.
+    pub beyond: bool,
+}
+
 /// A queue that a discovery pop means.
 #[derive(Debug, Clone)]
 pub struct MatchingQueue {
@@ -82,23 +93,57 @@ impl Storage {
             .collect()
     }
 
-    /// The (queue, group) pairs that probably have something to claim, by position, with how many partitions they can
-    /// claim (counted up to 64).
+    /// One page of a walk over a queue: partitions behind `after`, by name, where the group probably has something to
+    /// claim, visible or not; those of a `windowBuffer` or `delayedProcessing` queue included. Fewer than `rows`: it was
+    /// the last page.
     ///
     /// # Errors
     /// See [`StorageError`].
-    pub async fn ready(&self, pairs: &[(QueueId, Group)]) -> Result<Vec<(usize, usize)>, StorageError> {
+    pub async fn walk(
+        &self,
+        queue: QueueId,
+        group: &Group,
+        after: Option<&PartitionName>,
+        rows: usize,
+    ) -> Result<Vec<Pending>, StorageError> {
+        let done = after.map(PartitionName::as_str);
+        let from = done.unwrap_or_default();
+        let limit = i64::try_from(rows).unwrap_or(i64::MAX);
+        let mut conn = self.inner.pool.get().await?;
+        let rows = conn.query(sql::POP_WALK, &[&queue.0, &group.as_str(), &from, &limit, &done]).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Pending {
+                    partition: PartitionId(row.get(0)),
+                    name: stored_name(row.get(1))?,
+                    beyond: row.get(2),
+                })
+            })
+            .collect()
+    }
+
+    /// Partitions of the (queue, group) pairs that probably have something to claim, up to 64 of each, with the position
+    /// of their pair.
+    ///
+    /// # Errors
+    /// See [`StorageError`].
+    pub async fn ready(&self, pairs: &[(QueueId, Group)]) -> Result<Vec<(usize, Pending)>, StorageError> {
         let queues: Vec<Uuid> = pairs.iter().map(|(queue, _)| queue.0).collect();
         let groups: Vec<&str> = pairs.iter().map(|(_, group)| group.as_str()).collect();
         let mut conn = self.inner.pool.get().await?;
         let rows = conn.query(sql::POP_READY, &[&queues, &groups]).await?;
-        Ok(rows
-            .iter()
-            .filter_map(|row| {
-                let pair = usize::try_from(row.get::<_, i32>(0)).ok()?;
-                Some((pair, usize::try_from(row.get::<_, i64>(1)).ok()?))
+        rows.iter()
+            .map(|row| {
+                let pair =
+                    usize::try_from(row.get::<_, i32>(0)).map_err(|_| StorageError::Misaligned("ready"))?;
+                let found = Pending {
+                    partition: PartitionId(row.get(1)),
+                    name: stored_name(row.get(2))?,
+                    beyond: false,
+                };
+                Ok((pair, found))
             })
-            .collect())
+            .collect()
     }
 }
 

@@ -1,6 +1,8 @@
-//! The claim: one statement, one transaction, one round trip.
+//! The claim: one statement, one transaction, one round trip, for any number of pops.
 
-use queen_pg::{PgTimestamp, Row};
+use std::time::Duration;
+
+use queen_pg::{PgTimestamp, Row, Tid};
 use queen_types::{Group, LeaseId, Offset, PartitionId, Timestamp, Uuid};
 
 use super::candidates::WINDOW_BATCH;
@@ -16,6 +18,8 @@ const BLOB_BYTES_MAX: i64 = 8 * 1024 * 1024;
 pub struct Candidate {
     /// The partition.
     pub partition: PartitionId,
+    /// Where the group's cursor was last seen; an outdated address costs one look-up more.
+    pub row: Option<Tid>,
     /// Length of the lease, seconds.
     pub lease_seconds: i32,
     /// `delayedProcessing` of its queue, seconds.
@@ -36,21 +40,50 @@ pub enum Hold {
     Quiet,
 }
 
-/// One claim.
-#[derive(Debug, Clone, Copy)]
-pub struct Claim<'a> {
+/// One claim. No two claims of one call name the same partition for the same group.
+#[derive(Debug, Clone)]
+pub struct Claim {
     /// The group.
-    pub group: &'a Group,
+    pub group: Group,
     /// The lease to take; `None` commits at once (auto-ack).
-    pub lease: Option<&'a LeaseId>,
+    pub lease: Option<LeaseId>,
     /// Most messages.
     pub messages: i64,
-    /// Most partitions; `None` = no cap.
-    pub partitions: Option<i64>,
     /// How `windowBuffer` holds.
     pub hold: Hold,
-    /// Where to look, in order of preference.
-    pub candidates: &'a [Candidate],
+    /// Where to look, in order of preference; all of them may be claimed.
+    pub candidates: Vec<Candidate>,
+}
+
+/// What a claim brought.
+#[derive(Debug, Clone, Default)]
+pub struct Claimed {
+    /// What was taken, ordered by candidate, then offset.
+    pub segments: Vec<ClaimedSegment>,
+    /// One per candidate, in order.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// What a claim found at one candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Messages were taken, and so many lie behind them, visible or not.
+    Taken {
+        /// Where the cursor lies now.
+        row: Tid,
+        /// Messages behind the batch.
+        left: u64,
+    },
+    /// Nothing is pending.
+    Nothing,
+    /// Nothing is pending, and the cursor seems to lie beyond the log.
+    Beyond,
+    /// Not claimable for so long: a lease, a retry delay, or (zero) somebody else at this very moment.
+    Busy(Duration),
+    /// Something is pending, and none of it is visible for so long.
+    Hidden(Duration),
+    /// The budget was spent before its turn came.
+    Spent,
 }
 
 /// A run of messages of one segment that a claim took.
@@ -58,6 +91,8 @@ pub struct Claim<'a> {
 pub struct ClaimedSegment {
     /// Its partition.
     pub partition: PartitionId,
+    /// Where the cursor lies now.
+    pub row: Tid,
     /// Offset of the segment's first frame.
     pub base_offset: Offset,
     /// First frame taken.
@@ -84,61 +119,159 @@ impl ClaimedSegment {
     }
 }
 
+/// The parameters of `pop/claim.sql`, one element per candidate.
+#[derive(Default)]
+struct Columns<'a> {
+    pop: Vec<i32>,
+    partition: Vec<Uuid>,
+    row: Vec<Option<Tid>>,
+    group: Vec<&'a str>,
+    worker: Vec<Option<&'a str>>,
+    lease_seconds: Vec<i32>,
+    delayed: Vec<i32>,
+    hold: Vec<i32>,
+    quiet: Vec<bool>,
+    from: Vec<PgTimestamp>,
+    birth: Vec<PgTimestamp>,
+    messages: Vec<i64>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(claims: &'a [Claim]) -> Self {
+        let mut columns = Columns::default();
+        for (pop, claim) in claims.iter().enumerate() {
+            for candidate in &claim.candidates {
+                columns.pop.push(i32::try_from(pop).unwrap_or(i32::MAX));
+                columns.partition.push(candidate.partition.0);
+                columns.row.push(candidate.row);
+                columns.group.push(claim.group.as_str());
+                columns.worker.push(claim.lease.as_ref().map(LeaseId::as_str));
+                columns.lease_seconds.push(candidate.lease_seconds);
+                columns.delayed.push(candidate.delayed);
+                columns.hold.push(candidate.hold);
+                columns.quiet.push(claim.hold == Hold::Quiet);
+                columns.from.push(candidate.seed.from());
+                columns.birth.push(candidate.seed.birth());
+                columns.messages.push(claim.messages);
+            }
+        }
+        columns
+    }
+}
+
 impl Storage {
-    /// Claims; what comes back is leased (or committed) by the time it is here, ordered by candidate, then offset.
+    /// Runs claims together; one result per claim, in order. What comes back is leased (or committed) by the time it is
+    /// here.
     ///
     /// # Errors
-    /// See [`StorageError`]. After a timeout the claim may have been committed: release by lease id.
+    /// See [`StorageError`]. After a timeout the claims may have been committed: release by lease id.
     ///
     /// # Cancel safety
-    /// A dropped call may leave a lease that nobody holds; release by lease id.
-    pub async fn claim(&self, claim: &Claim<'_>) -> Result<Vec<ClaimedSegment>, StorageError> {
-        if claim.candidates.is_empty() {
-            return Ok(Vec::new());
+    /// A dropped call may leave leases that nobody holds; release by lease id.
+    pub async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StorageError> {
+        let columns = Columns::of(claims);
+        let mut claimed: Vec<Claimed> = claims.iter().map(|_| Claimed::default()).collect();
+        if columns.partition.is_empty() {
+            return Ok(claimed);
         }
-        let partitions: Vec<Uuid> = claim.candidates.iter().map(|c| c.partition.0).collect();
-        let leases: Vec<i32> = claim.candidates.iter().map(|c| c.lease_seconds).collect();
-        let delayed: Vec<i32> = claim.candidates.iter().map(|c| c.delayed).collect();
-        let holds: Vec<i32> = claim.candidates.iter().map(|c| c.hold).collect();
-        let from: Vec<PgTimestamp> = claim.candidates.iter().map(|c| c.seed.from()).collect();
-        let birth: Vec<PgTimestamp> = claim.candidates.iter().map(|c| c.seed.birth()).collect();
+        // What is committed at once has to be on disk; a lease may be forgotten in a crash of the server.
+        let relaxed = self.inner.options.relaxed_leases && claims.iter().all(|claim| claim.lease.is_some());
         let mut conn = self.inner.pool.get().await?;
         let rows = conn
             .query(
                 sql::POP_CLAIM,
                 &[
-                    &partitions,
-                    &claim.group.as_str(),
-                    &claim.lease.map(LeaseId::as_str),
-                    &leases,
-                    &claim.messages,
-                    &claim.partitions,
-                    &delayed,
-                    &holds,
-                    &(claim.hold == Hold::Quiet),
+                    &columns.pop,
+                    &columns.partition,
+                    &columns.row,
+                    &columns.group,
+                    &columns.worker,
+                    &columns.lease_seconds,
+                    &columns.delayed,
+                    &columns.hold,
+                    &columns.quiet,
+                    &columns.from,
+                    &columns.birth,
+                    &columns.messages,
+                    &relaxed,
                     &WINDOW_BATCH,
-                    &from,
-                    &birth,
                     &BLOB_BYTES_MAX,
                 ],
             )
             .await?;
-        rows.iter().map(read).collect()
+        drop(conn);
+        for row in &rows {
+            read(row, &columns, &mut claimed)?;
+        }
+        let whole = claimed.iter().zip(claims).all(|(c, claim)| c.outcomes.len() == claim.candidates.len());
+        if whole { Ok(claimed) } else { Err(StorageError::Misaligned("claim")) }
     }
 }
 
-fn read(row: &Row) -> Result<ClaimedSegment, StorageError> {
-    let count = |column: usize| {
-        usize::try_from(row.get::<_, i32>(column))
-            .map_err(|_| StorageError::Misaligned("a negative frame number"))
+/// Books one row: the first of each candidate is its outcome, and each is a segment if the candidate was taken.
+fn read(row: &Row, columns: &Columns<'_>, claimed: &mut [Claimed]) -> Result<(), StorageError> {
+    let misaligned = StorageError::Misaligned("claim");
+    let Ok(candidate) = usize::try_from(row.get::<_, i32>(0)) else { return Err(misaligned) };
+    let (Some(pop), Some(partition)) = (columns.pop.get(candidate), columns.partition.get(candidate)) else {
+        return Err(misaligned);
     };
-    Ok(ClaimedSegment {
-        partition: PartitionId(row.get(1)),
-        base_offset: row.get(2),
-        first_frame: count(3)?,
-        frames: count(4)?,
-        created_at: row.get::<_, PgTimestamp>(5).0,
-        blob: row.get(6),
-        attempt: u32::try_from(row.get::<_, i32>(7)).unwrap_or(1),
-    })
+    let before = columns.pop.partition_point(|p| p < pop);
+    let Some(claimed) = usize::try_from(*pop).ok().and_then(|pop| claimed.get_mut(pop)) else {
+        return Err(misaligned);
+    };
+    let address: Option<Tid> = row.get(6);
+    let base_offset: Option<Offset> = row.get(8);
+    let segment = match (address, base_offset) {
+        (Some(address), Some(base_offset)) => Some(ClaimedSegment {
+            partition: PartitionId(*partition),
+            row: address,
+            base_offset,
+            first_frame: count(row, 9)?,
+            frames: count(row, 10)?,
+            created_at: row.get::<_, PgTimestamp>(11).0,
+            blob: row.get(12),
+            attempt: u32::try_from(row.get::<_, i32>(7)).unwrap_or(1),
+        }),
+        _ => None,
+    };
+    let log_end: Option<Offset> = row.get(2);
+    if claimed.outcomes.len() == candidate - before {
+        claimed.outcomes.push(outcome(row, log_end, address.filter(|_| segment.is_some())));
+    }
+    if let Some(segment) = segment {
+        if let Some(Outcome::Taken { left, .. }) = claimed.outcomes.last_mut() {
+            *left = u64::try_from(log_end.unwrap_or(-1) - segment.last_offset()).unwrap_or(0);
+        }
+        claimed.segments.push(segment);
+    }
+    Ok(())
+}
+
+fn outcome(row: &Row, log_end: Option<Offset>, taken: Option<Tid>) -> Outcome {
+    let committed: Option<Offset> = row.get(1);
+    let rest = |column: usize| {
+        let ms: Option<i32> = row.get(column);
+        ms.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
+    };
+    if let Some(row) = taken {
+        return Outcome::Taken { row, left: 0 };
+    }
+    let (Some(committed), Some(log_end)) = (committed, log_end) else { return Outcome::Nothing };
+    if committed > log_end {
+        return Outcome::Beyond;
+    }
+    if committed == log_end {
+        return Outcome::Nothing;
+    }
+    match (rest(3), rest(4), row.get::<_, bool>(5)) {
+        (Some(busy), _, _) => Outcome::Busy(busy),
+        (None, Some(hidden), _) => Outcome::Hidden(hidden),
+        (None, None, true) => Outcome::Spent,
+        (None, None, false) => Outcome::Busy(Duration::ZERO),
+    }
+}
+
+fn count(row: &Row, column: usize) -> Result<usize, StorageError> {
+    usize::try_from(row.get::<_, i32>(column))
+        .map_err(|_| StorageError::Misaligned("a negative frame number"))
 }

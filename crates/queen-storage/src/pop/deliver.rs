@@ -1,5 +1,6 @@
 //! From claimed segments to messages: decoded, bounded in bytes, damage filed.
 
+use queen_pg::Tid;
 use queen_segment::SegmentReader;
 use queen_types::{Group, LeaseId, Offset, PartitionId, Timestamp, Uuid};
 
@@ -25,6 +26,8 @@ pub struct DeliveredSegment {
 pub struct Delivered {
     /// The partition.
     pub partition: PartitionId,
+    /// Where the group's cursor lies; `None` after a correction of the lease, which moved it.
+    pub row: Option<Tid>,
     /// How often its head has been delivered, from 1.
     pub attempt: u32,
     /// Its segments in offset order, at least one.
@@ -40,11 +43,14 @@ pub struct Delivery {
     pub damaged: usize,
     /// Messages were claimed, though none may be left to deliver.
     pub claimed: bool,
+    /// Partitions whose lease was corrected: something is left there that the claim had counted as taken.
+    pub corrected: Vec<PartitionId>,
 }
 
 /// What happens to one claimed partition.
 struct Plan {
     partition: PartitionId,
+    row: Tid,
     attempt: u32,
     segments: Vec<DeliveredSegment>,
     lost: Vec<ClaimedSegment>,
@@ -80,12 +86,18 @@ impl Storage {
         if let Some(lease) = lease {
             self.trim(group, lease, &plans).await?;
         }
+        let corrected = plans.iter().filter(|p| p.changed).map(|p| p.partition).collect();
         let partitions = plans
             .into_iter()
             .filter(|p| !p.segments.is_empty())
-            .map(|p| Delivered { partition: p.partition, attempt: p.attempt, segments: p.segments })
+            .map(|p| Delivered {
+                partition: p.partition,
+                row: (!p.changed).then_some(p.row),
+                attempt: p.attempt,
+                segments: p.segments,
+            })
             .collect();
-        Ok(Delivery { partitions, damaged, claimed: any })
+        Ok(Delivery { partitions, damaged, claimed: any, corrected })
     }
 
     async fn file_damage(&self, group: &Group, plans: &[Plan]) -> Result<(), StorageError> {
@@ -132,6 +144,7 @@ fn plan(claimed: Vec<ClaimedSegment>, bytes_max: usize, leased: bool) -> Vec<Pla
         if plans.last().is_none_or(|p| p.partition != segment.partition) {
             plans.push(Plan {
                 partition: segment.partition,
+                row: segment.row,
                 attempt: segment.attempt,
                 segments: Vec::new(),
                 lost: Vec::new(),

@@ -6,7 +6,8 @@ mod deliver;
 mod register;
 mod repair;
 
-pub use candidates::{Found, MatchingQueue, WINDOW_BATCH};
-pub use claim::{Candidate, Claim, ClaimedSegment, Hold};
+pub use candidates::{Found, MatchingQueue, Pending, WINDOW_BATCH};
+pub use claim::{Candidate, Claim, Claimed, ClaimedSegment, Hold, Outcome};
 pub use deliver::{Delivered, DeliveredSegment, Delivery};
+pub use queen_pg::Tid;
 pub use register::{Registration, Seed};

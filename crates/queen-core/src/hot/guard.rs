@@ -1,0 +1,72 @@
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use queen_hotlist::{Candidate, Checkout, ClaimId, RingId, Verdict};
+use queen_storage::pop::Outcome;
+
+use super::Hot;
+use crate::broker::Inner;
+
+/// A checkout that ends when it is dropped, whatever became of its claim.
+pub(crate) struct Guard {
+    inner: Weak<Inner>,
+    hot: Arc<Hot>,
+    checkout: Option<Checkout>,
+}
+
+impl Guard {
+    /// Takes up to `partitions` ready partitions that hold about `messages`; `None` when nothing is ready.
+    pub(crate) fn take(
+        inner: &Arc<Inner>,
+        hot: &Arc<Hot>,
+        ring: RingId,
+        partitions: usize,
+        messages: u64,
+    ) -> Option<Guard> {
+        let now = inner.hot.now();
+        let checkout = inner.hot.change(hot, |list| {
+            list.tick(now);
+            list.checkout(ring, partitions, messages, now)
+        })?;
+        Some(Guard { inner: Arc::downgrade(inner), hot: hot.clone(), checkout: Some(checkout) })
+    }
+
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        self.checkout.as_ref().map_or(&[], Checkout::candidates)
+    }
+
+    /// What a later release of the lease is known by.
+    pub(crate) fn claim(&self) -> Option<(Arc<Hot>, RingId, ClaimId)> {
+        let checkout = self.checkout.as_ref()?;
+        Some((self.hot.clone(), checkout.ring(), checkout.claim()))
+    }
+
+    /// Notes what a claim found, one outcome per candidate; `lease`: what it leased for, `None` for auto-ack.
+    pub(crate) fn note(&mut self, outcomes: &[Outcome], lease: Option<Duration>) {
+        let Some(checkout) = &mut self.checkout else { return };
+        for (position, outcome) in outcomes.iter().enumerate() {
+            checkout.note(position, verdict(*outcome, lease));
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let (Some(checkout), Some(inner)) = (self.checkout.take(), self.inner.upgrade()) else { return };
+        let now = inner.hot.now();
+        inner.hot.change(&self.hot, |list| list.checkin(checkout, now));
+    }
+}
+
+fn verdict(outcome: Outcome, lease: Option<Duration>) -> Verdict {
+    match outcome {
+        Outcome::Taken { left, .. } => match lease {
+            Some(lease) => Verdict::Took { lease, left },
+            None => Verdict::TookAutoAck { left },
+        },
+        Outcome::Nothing | Outcome::Beyond => Verdict::Empty { hidden: false },
+        Outcome::Busy(rest) => Verdict::Leased { rest },
+        Outcome::Hidden(rest) => Verdict::Deferred { rest },
+        Outcome::Spent => Verdict::NotEvaluated,
+    }
+}
