@@ -16,7 +16,7 @@ pub struct Broker;
 impl Broker {
     /// A broker with default options on a new database.
     pub async fn start() -> anyhow::Result<TestBroker> {
-        TestBroker::on(queen_testkit::db().await?, BrokerOptions::default()).await
+        TestBroker::on(queen_testkit::db().await?, crate::options()).await
     }
 }
 

@@ -10,3 +10,16 @@ pub mod model;
 pub mod scene;
 pub mod seed;
 pub mod tables;
+
+use queen_core::BrokerOptions;
+
+/// Options of a broker under test: a pop that finds nothing on the hot list always asks the database, so that what another
+/// broker, or the test itself by hand, did is seen at once. `QUEEN_TEST_HOTLIST=off` runs without the list.
+pub fn options() -> BrokerOptions {
+    BrokerOptions { hotlist: has_hotlist(), walk_pause_factor: 0, ..BrokerOptions::default() }
+}
+
+/// Whether the brokers under test keep a hot list.
+pub fn has_hotlist() -> bool {
+    std::env::var("QUEEN_TEST_HOTLIST").as_deref() != Ok("off")
+}

@@ -145,7 +145,7 @@ async fn i38_a_first_claim_skips_a_partition_being_deleted() -> anyhow::Result<(
     let db = queen_testkit::db().await?;
     let mut session = db.connect().await?;
     session.batch_execute(&format!("ALTER DATABASE {} SET lock_timeout = '1ms'", db.name())).await?;
-    let broker = Broker::start(BrokerOptions { pg: db.options(), ..BrokerOptions::default() }).await?;
+    let broker = Broker::start(BrokerOptions { pg: db.options(), ..queen_tests::options() }).await?;
     broker.push(T, ["doomed", "kept"].map(|p| item("q", p, p)).into(), None).await;
     let deletion = session.transaction().await?;
     deletion.execute("SELECT FROM queen.log_partitions WHERE name = 'doomed' FOR UPDATE", &[]).await?;

@@ -49,7 +49,7 @@ fn is_about(what: &str, at: Timestamp, expected: i64) -> anyhow::Result<()> {
 /// What a broker answers to everything that sorts, compares or shows a name or a time. Ids are left out, times are checked
 /// on the way.
 async fn answers(options: PgOptions) -> anyhow::Result<Vec<String>> {
-    let broker = Broker::start(BrokerOptions { pg: options, ..BrokerOptions::default() }).await?;
+    let broker = Broker::start(BrokerOptions { pg: options, ..queen_tests::options() }).await?;
     let mut said = Vec::new();
     for name in NAMES {
         let edit = OptionsEdit { namespace: Some(Namespace::new(name)?), ..OptionsEdit::default() };
@@ -129,7 +129,7 @@ async fn provision_from_both_ends(options: PgOptions) -> anyhow::Result<()> {
     let mut brokers = Vec::new();
     for id in ["one", "two"] {
         let options =
-            BrokerOptions { pg: options.clone(), server_id: id.to_owned(), ..BrokerOptions::default() };
+            BrokerOptions { pg: options.clone(), server_id: id.to_owned(), ..queen_tests::options() };
         brokers.push(Broker::start(options).await?);
     }
     for round in 0..12 {

@@ -39,7 +39,7 @@ async fn proxied() -> anyhow::Result<Proxied> {
         pool_wait: Duration::from_millis(500),
         ..direct
     };
-    let broker = Broker::start(BrokerOptions { pg, ..BrokerOptions::default() }).await?;
+    let broker = Broker::start(BrokerOptions { pg, ..queen_tests::options() }).await?;
     let client = db.connect().await?;
     Ok(Proxied { broker, proxy, client, _db: db })
 }
@@ -81,7 +81,7 @@ async fn drain(broker: &Broker, queue_name: &str, reader: &Group) -> anyhow::Res
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i5_a_killed_push_leaves_all_or_nothing() -> anyhow::Result<()> {
     let db = queen_testkit::db().await?;
-    let broker = Broker::start(BrokerOptions { pg: db.options(), ..BrokerOptions::default() }).await?;
+    let broker = Broker::start(BrokerOptions { pg: db.options(), ..queen_tests::options() }).await?;
     broker.push(T, vec![item("q", "0", "first")], None).await;
     let stop = Arc::new(AtomicBool::new(false));
     let killer = tokio::spawn(kill_sessions(db.connect().await?, stop.clone()));
@@ -133,7 +133,7 @@ async fn i5_a_killed_push_leaves_all_or_nothing() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i29_a_killed_transaction_is_whole_or_absent() -> anyhow::Result<()> {
     let db = queen_testkit::db().await?;
-    let broker = Broker::start(BrokerOptions { pg: db.options(), ..BrokerOptions::default() }).await?;
+    let broker = Broker::start(BrokerOptions { pg: db.options(), ..queen_tests::options() }).await?;
     let sources: Vec<_> = (0..2000).map(|i| item("src", &(i % 8).to_string(), &format!("s{i}"))).collect();
     ensure!(broker.push(T, sources, None).await.iter().all(|r| r.status == PushStatus::Queued));
     let stop = Arc::new(AtomicBool::new(false));

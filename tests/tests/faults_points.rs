@@ -182,7 +182,7 @@ async fn a_pop_that_meets_a_fault_says_so_and_hides_nothing() -> anyhow::Result<
 #[tokio::test]
 async fn a_pop_that_fails_after_its_claim_gives_the_lease_back() -> anyhow::Result<()> {
     let db = queen_testkit::db().await?;
-    let options = BrokerOptions { pg: db.options(), pop_max_bytes: 1, ..BrokerOptions::default() };
+    let options = BrokerOptions { pg: db.options(), pop_max_bytes: 1, ..queen_tests::options() };
     let broker = Broker::start(options).await?;
     broker.push(T, vec![item("q", "p", "a"), item("q", "p", "b")], None).await;
     let client = db.connect().await?;
@@ -209,7 +209,7 @@ async fn a_pop_that_fails_after_its_claim_gives_the_lease_back() -> anyhow::Resu
 #[tokio::test]
 async fn a_pop_that_is_dropped_around_its_commit_gives_the_lease_back() -> anyhow::Result<()> {
     let db = queen_testkit::db().await?;
-    let options = BrokerOptions { pg: db.options(), pop_max_bytes: 1, ..BrokerOptions::default() };
+    let options = BrokerOptions { pg: db.options(), pop_max_bytes: 1, ..queen_tests::options() };
     let broker = Broker::start(options).await?;
     let client = db.connect().await?;
     client

@@ -210,7 +210,7 @@ async fn i05_a_push_that_is_cut_off_is_stored_whole_or_not_at_all() -> anyhow::R
     let proxy = FaultProxy::start(&db.options().host, db.options().port).await?;
     let mut pg = db.options();
     (pg.host, pg.port) = ("127.0.0.1".to_owned(), proxy.port());
-    let broker = Broker::start(BrokerOptions { pg, ..BrokerOptions::default() }).await?;
+    let broker = Broker::start(BrokerOptions { pg, ..queen_tests::options() }).await?;
     let client = db.connect().await?;
     let mut runs = Runs::of(SHORT)?;
     while let Some(mut run) = runs.next_run() {

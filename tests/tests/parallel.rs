@@ -364,7 +364,7 @@ async fn i38_a_pop_never_waits_for_a_lock() -> anyhow::Result<()> {
     let db = queen_testkit::db().await?;
     let client = db.connect().await?;
     client.batch_execute(&format!("ALTER DATABASE {} SET lock_timeout = '1ms'", db.name())).await?;
-    let broker = Broker::start(BrokerOptions { pg: db.options(), ..BrokerOptions::default() }).await?;
+    let broker = Broker::start(BrokerOptions { pg: db.options(), ..queen_tests::options() }).await?;
     let items =
         (0..6).flat_map(|p| (0..3).map(move |n| item("q", &p.to_string(), &format!("{n}")))).collect();
     broker.push(T, items, None).await;
@@ -416,7 +416,7 @@ async fn i45_settings_of_the_database_change_no_answer() -> anyhow::Result<()> {
                 db.name()
             ))
             .await?;
-        let broker = Broker::start(BrokerOptions { pg: db.options(), ..BrokerOptions::default() }).await?;
+        let broker = Broker::start(BrokerOptions { pg: db.options(), ..queen_tests::options() }).await?;
         let names = ["b", "A", "ä", "a", "Z"];
         broker.push(T, names.iter().map(|p| item("q", p, "k")).collect(), None).await;
         let answer = broker.pop(T, PopRequest { partitions: None, ..pop("q", 9) }).await?;
@@ -452,7 +452,7 @@ async fn i45_settings_of_the_database_change_no_answer() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i43_brokers_boot_together_and_under_load() -> anyhow::Result<()> {
     let db = queen_testkit::empty_db().await?;
-    let start = || Broker::start(BrokerOptions { pg: db.options(), ..BrokerOptions::default() });
+    let start = || Broker::start(BrokerOptions { pg: db.options(), ..queen_tests::options() });
     let (one, two) = tokio::join!(start(), start());
     let (one, two) = (one?, two?);
     let stop = Arc::new(AtomicBool::new(false));

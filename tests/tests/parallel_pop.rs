@@ -294,7 +294,7 @@ async fn i38_a_pop_waits_for_no_lock() -> anyhow::Result<()> {
     let db = queen_testkit::db().await?;
     let mut locker = db.connect().await?;
     locker.batch_execute(&format!("ALTER DATABASE \"{}\" SET lock_timeout = '1ms'", db.name())).await?;
-    let start = || Broker::start(BrokerOptions { pg: db.options(), ..BrokerOptions::default() });
+    let start = || Broker::start(BrokerOptions { pg: db.options(), ..queen_tests::options() });
     let brokers = [start().await?, start().await?];
     let items = |from: usize| {
         (0..6).flat_map(move |p| (from..from + 8).map(move |i| item("q", &format!("p{p}"), &format!("k{i}"))))

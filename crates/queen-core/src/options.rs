@@ -32,6 +32,10 @@ pub struct BrokerOptions {
     pub fusion_max_bytes: usize,
     /// Keep in memory which partitions probably have work; off, every pop asks the database.
     pub hotlist: bool,
+    /// A pop that does not wait and finds nothing on the hot list walks over the queue's partitions, unless the last walk
+    /// was less than as many times of what it took ago (at most 30 s): 20 spends a twentieth of the time at most. This is
+    /// how late such a pop sees what another broker did.
+    pub walk_pause_factor: u32,
     /// Claims of pops in flight at the same time, at least 1; what arrives meanwhile shares the next one.
     pub claim_bundles: usize,
     /// A claim that only hands out leases does not wait for the server's disk; a crash of the server may forget the
@@ -61,6 +65,7 @@ impl Default for BrokerOptions {
             push_bundles: 2,
             fusion_max_bytes: 64 * 1024 * 1024,
             hotlist: true,
+            walk_pause_factor: 20,
             claim_bundles: 2,
             relaxed_leases: true,
             wait_floor: Duration::from_secs(1),

@@ -99,7 +99,7 @@ impl Model {
     }
 
     /// The budget of messages runs over the partitions in the order of the answer, and nothing ready is left behind
-    /// while there is budget.
+    /// while there is budget, unless the pop went by a hot list.
     fn check_budget(
         &mut self,
         request: &PopRequest,
@@ -120,7 +120,10 @@ impl Model {
             budget -= given;
         }
         ensure!(seen.len() <= cap, "{} partitions, {cap} asked for", seen.len());
-        if budget > 0 && seen.len() < cap && seen.len() < ready.len() {
+        // A hot list knows what was announced. What the test did to the rows by hand shows when the list is empty.
+        let hinted =
+            crate::has_hotlist() && matches!(request.target, PopTarget::Queue(_)) && !answer.is_empty();
+        if budget > 0 && seen.len() < cap && seen.len() < ready.len() && !hinted {
             let left = self
                 .partitions()
                 .filter(|p| p.id.is_some_and(|id| ready.contains(&id) && !seen.contains(&id)));

@@ -46,8 +46,7 @@ impl World {
     pub async fn start() -> anyhow::Result<World> {
         let db = queen_testkit::db().await?;
         let broker = async |id: &str| {
-            let options =
-                BrokerOptions { pg: db.options(), server_id: id.to_owned(), ..BrokerOptions::default() };
+            let options = BrokerOptions { pg: db.options(), server_id: id.to_owned(), ..crate::options() };
             Broker::start(options).await
         };
         let brokers = [broker("one").await?, broker("two").await?];

@@ -1,8 +1,8 @@
 //! Walks over the partitions of a queue: what no mark announced is found here.
 //!
-//! A ring is walked when it is new, and again when a pop finds nothing ready and the last walk is long enough ago: at
-//! least [`PAUSE_MIN`], and so long that walking takes a small share of the time. Parked pops are looked after by the
-//! floor, in one statement for all of them. A walk is a task of its own, so that nobody waits for more than its first
+//! A ring is walked when it is new, and again when a pop finds nothing ready and the last walk is so long ago that
+//! walking takes a small share of the time. Parked pops are looked after by the floor, in one statement for all of them,
+//! so one that is going to park contents itself with a walk of the last second. A walk is a task of its own, so that nobody waits for more than its first
 //! page with something in it, and a pop that goes away does not end it.
 
 use std::collections::HashMap;
@@ -18,12 +18,10 @@ use tokio::sync::watch;
 use super::Hot;
 use crate::broker::Inner;
 
-/// Shortest time between two walks of a ring: how late a push through another broker is seen, without a hint from it.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// Longest: a queue may have any number of partitions.
+/// Longest time between two walks of a ring that pops find empty: a queue may have any number of partitions.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// A walk is repeated after as many times of what it took: at most 5 % of the time goes into walking.
-const PAUSE_FACTOR: u32 = 20;
+/// What a pop that can wait contents itself with: the floor will look before long.
+const RECENT: Duration = Duration::from_secs(1);
 /// Rows of the first page, and of the others: the first pop does not wait for many.
 const ROWS: [usize; 2] = [256, 10_000];
 
@@ -78,12 +76,10 @@ impl Underway {
 }
 
 impl Last {
-    fn is_due(&self, ring: RingId) -> bool {
-        if self.running {
-            return false;
-        }
+    fn is_due(&self, ring: RingId, factor: u32, can_wait: bool) -> bool {
         let (true, Some(ended)) = (self.ring == Some(ring), self.ended) else { return true };
-        ended.elapsed() >= self.cost.saturating_mul(PAUSE_FACTOR).clamp(PAUSE_MIN, PAUSE_MAX)
+        let pause = self.cost.saturating_mul(factor).min(PAUSE_MAX);
+        ended.elapsed() >= if can_wait { pause.max(RECENT) } else { pause }
     }
 }
 
@@ -120,10 +116,11 @@ pub(crate) fn underway(
     ring: RingId,
     queue: QueueId,
     group: &Group,
+    can_wait: bool,
 ) -> Result<Option<Underway>, Arc<StorageError>> {
     let walker = hot.walks.of(group);
     let mut last = walker.last.lock();
-    if !last.running && !last.is_due(ring) {
+    if !last.running && !last.is_due(ring, inner.options.walk_pause_factor, can_wait) {
         // An outage must not look like an idle queue.
         return match &*walker.progress.borrow() {
             Progress::Failed(error) => Err(error.clone()),

@@ -20,6 +20,9 @@ const JOBS_MAX: usize = 16;
 /// Candidates of one flight, at least one claim's.
 const CANDIDATES_MAX: usize = 512;
 
+/// Where a claim's outcome goes.
+type Answer = oneshot::Sender<Result<Claimed, Arc<StorageError>>>;
+
 /// A claim on its way, with what it has checked out.
 pub(super) struct Job {
     pub(super) claim: Claim,
@@ -28,7 +31,7 @@ pub(super) struct Job {
 
 struct Waiting {
     job: Job,
-    answer: oneshot::Sender<Result<Claimed, Arc<StorageError>>>,
+    answer: Answer,
 }
 
 /// The claims that wait for a flight.
@@ -116,7 +119,13 @@ fn fly(inner: &Arc<Inner>) {
                 claims.push(job.claim);
                 asked.push((job.guard, answer));
             }
-            let result = inner.storage.claim(&claims).await;
+            let result = tokio::select! {
+                biased;
+                result = inner.storage.claim(&claims) => result,
+                // Nobody waits for it any more: the statement is cancelled, and whoever asked gives back what it may
+                // have leased all the same.
+                () = all_gone(&mut asked) => return,
+            };
             // The next flight may start before the answers of this one are out.
             drop(ending);
             metrics::counter!("queen_batches_fired_total", "op" => "pop").increment(1);
@@ -140,14 +149,15 @@ fn fly(inner: &Arc<Inner>) {
     }
 }
 
+/// Ends when everybody who asked went away.
+async fn all_gone(asked: &mut [(Option<Guard>, Answer)]) {
+    for (_, answer) in asked {
+        answer.closed().await;
+    }
+}
+
 /// Checks in what a claim found and hands it over. Nobody there to take it: it is given back.
-fn land(
-    inner: &Arc<Inner>,
-    guard: Option<Guard>,
-    claim: &Claim,
-    claimed: Claimed,
-    answer: oneshot::Sender<Result<Claimed, Arc<StorageError>>>,
-) {
+fn land(inner: &Arc<Inner>, guard: Option<Guard>, claim: &Claim, claimed: Claimed, answer: Answer) {
     let mut origin = None;
     if let Some(mut guard) = guard {
         guard.note(&claimed.outcomes, claim.lease.is_some().then(|| lease_of(claim)));

@@ -48,7 +48,7 @@ impl Broker {
         } else {
             request.start.unwrap_or(self.inner.options.default_subscription.into())
         };
-        let answer = match self.look(tenant, &request, start, true).await? {
+        let answer = match self.look(tenant, &request, start, Moment::First).await? {
             Look::Messages(answer) => answer,
             Look::Nothing { absent } => match request.wait {
                 // A partition that was not there when the pop came has no message from before it.
@@ -83,7 +83,7 @@ impl Broker {
                 return Ok(PopAnswer::empty());
             }
             ticket.arm();
-            if let Look::Messages(answer) = self.look(tenant, request, start, false).await? {
+            if let Look::Messages(answer) = self.look(tenant, request, start, Moment::Parked).await? {
                 return Ok(answer);
             }
             let woken = match deadline {
@@ -94,7 +94,11 @@ impl Broker {
                 }
             };
             if !woken {
-                return Ok(PopAnswer::empty());
+                // What nobody announced is found now at the latest, and an outage does not pass for an idle queue.
+                return match self.look(tenant, request, start, Moment::Last).await? {
+                    Look::Messages(answer) => Ok(answer),
+                    Look::Nothing { .. } => Ok(PopAnswer::empty()),
+                };
             }
         }
     }
@@ -116,11 +120,12 @@ impl Broker {
         tenant: TenantId,
         request: &PopRequest,
         start: StartPoint,
-        first: bool,
+        moment: Moment,
     ) -> Result<Look, Error> {
+        let can_wait = request.wait.is_some() && moment != Moment::Last;
         match &request.target {
             PopTarget::Queue(queue) if self.inner.options.hotlist => {
-                self.look_on_list(tenant, queue, request, start).await
+                self.look_on_list(tenant, queue, request, start, can_wait).await
             }
             PopTarget::Queue(queue) => {
                 self.look_by_scan(request, || self.plan_queue(tenant, queue, request, start)).await
@@ -130,7 +135,8 @@ impl Broker {
                 self.look_by_scan(request, plan).await
             }
             PopTarget::Partition(queue, partition) => {
-                self.look_at_partition(tenant, queue, partition, request, start, first).await
+                self.look_at_partition(tenant, queue, partition, request, start, moment == Moment::First)
+                    .await
             }
         }
     }
@@ -191,6 +197,7 @@ impl Broker {
         queue: &QueueName,
         request: &PopRequest,
         start: StartPoint,
+        can_wait: bool,
     ) -> Result<Look, Error> {
         let inner = &self.inner;
         let group = &request.group;
@@ -222,7 +229,7 @@ impl Broker {
                 return Ok(Look::Nothing { absent: false });
             }
             match &mut walk {
-                None => match walk::underway(inner, &hot, ring, id, group)? {
+                None => match walk::underway(inner, &hot, ring, id, group, can_wait)? {
                     Some(underway) => walk = Some(underway),
                     None => return Ok(Look::Nothing { absent: false }),
                 },
@@ -324,6 +331,16 @@ impl Broker {
         }
         Ok(false)
     }
+}
+
+/// Which look of a pop it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    First,
+    /// It will be woken if there is something later.
+    Parked,
+    /// Its time is up.
+    Last,
 }
 
 /// What a look brought.
