@@ -7,6 +7,7 @@ use queen_storage::StorageError;
 use queen_storage::ack::{AckEffects, AckRequest, Answer};
 use queen_types::{Group, LeaseId, PartitionId, QueueName, TenantId};
 
+use crate::announce::Freed;
 use crate::api::{AckItem, AckResult, LeaseExtension};
 use crate::{Broker, Error};
 
@@ -95,7 +96,8 @@ impl Broker {
             };
             let claim = released.lease.as_ref().and_then(|lease| self.inner.leases.claim_of(lease));
             let (group, partition) = (&released.group, released.partition);
-            self.inner.released(tenant, &queue, group, partition, claim, release);
+            let freed = Freed { group, partition, claim, release, row: None };
+            self.inner.released(tenant, &queue, &[freed]);
             if let Release::Retry { rest } = release {
                 self.wake_later(tenant, queue, released.group.clone(), rest);
             }

@@ -1,9 +1,21 @@
 //! What a commit means for those who wait: one place for every writer, so that none can forget it.
 
 use queen_hotlist::{ClaimId, Release, RingId};
+use queen_storage::pop::Tid;
 use queen_types::{Group, PartitionId, PartitionName, QueueName, TenantId};
 
 use crate::broker::Inner;
+
+/// The lease of a group on a partition that went.
+pub(crate) struct Freed<'a> {
+    pub(crate) group: &'a Group,
+    pub(crate) partition: PartitionId,
+    /// What the hot list knows the claim by, if it came from there.
+    pub(crate) claim: Option<(RingId, ClaimId)>,
+    pub(crate) release: Release,
+    /// Where the cursor lies, if that is known.
+    pub(crate) row: Option<Tid>,
+}
 
 /// Messages that landed in one partition.
 pub(crate) struct Landed<'a> {
@@ -31,30 +43,31 @@ impl Inner {
         self.gates.landed(tenant, queue, 0, |name| landed.iter().any(|l| l.name == name));
     }
 
-    /// The lease of a group on a partition is gone, by an ack or because nobody got the answer.
-    pub(crate) fn released(
-        &self,
-        tenant: TenantId,
-        queue: &QueueName,
-        group: &Group,
-        partition: PartitionId,
-        claim: Option<(RingId, ClaimId)>,
-        release: Release,
-    ) {
-        if !self.options.hotlist {
-            self.gates.claimable(tenant, queue, group, 1);
-            return;
-        }
-        if let Some(hot) = self.hot.get(tenant, queue) {
+    /// Leases on partitions of a queue are gone, by acks or because nobody got the answer.
+    pub(crate) fn released(&self, tenant: TenantId, queue: &QueueName, freed: &[Freed<'_>]) {
+        if self.options.hotlist
+            && let Some(hot) = self.hot.get(tenant, queue)
+        {
             let now = self.hot.now();
             self.hot.change(&hot, |list| {
-                let ring = claim.map(|(ring, _)| ring).or_else(|| list.find(group));
-                if let Some(ring) = ring {
-                    list.released(ring, partition, claim.map(|(_, claim)| claim), release, now);
+                for freed in freed {
+                    let ring = freed.claim.map(|(ring, _)| ring).or_else(|| list.find(freed.group));
+                    let Some(ring) = ring else { continue };
+                    let claim = freed.claim.map(|(_, claim)| claim);
+                    list.released(ring, freed.partition, claim, freed.release, now);
+                    if let Some(row) = freed.row {
+                        list.set_tag(ring, freed.partition, row.to_u64());
+                    }
                 }
             });
         }
-        // Those who wait for this very partition, or for whatever there is, are not on the list.
-        self.gates.claimable_to_others(tenant, queue, group);
+        for freed in freed {
+            if self.options.hotlist {
+                // Those who wait for this very partition, or for whatever there is, are not on the list.
+                self.gates.claimable_to_others(tenant, queue, freed.group);
+            } else {
+                self.gates.claimable(tenant, queue, freed.group, 1);
+            }
+        }
     }
 }

@@ -57,6 +57,8 @@ pub struct Candidate {
     pub partition: PartitionId,
     /// Its name.
     pub name: PartitionName,
+    /// What [`HotQueue::set_tag`](crate::HotQueue::set_tag) left with it; 0: nothing.
+    pub tag: u64,
     pub(crate) index: u32,
     pub(crate) epoch: u32,
     pub(crate) count: u16,

@@ -275,6 +275,13 @@ impl HotQueue {
         true
     }
 
+    /// Leaves a number with a partition, for its next checkout from this ring: the broker keeps there where the group's
+    /// cursor lies. It means nothing to the list. False when the ring or the partition is unknown.
+    pub fn set_tag(&mut self, ring: RingId, partition: PartitionId, tag: u64) -> bool {
+        let Some(index) = self.partitions.find(partition) else { return false };
+        self.rings.get_mut(ring).is_some_and(|ring| ring.set_tag(index, tag))
+    }
+
     /// PostgreSQL says that a partition has something pending for the ring's group: a row of a walk, a repair marker,
     /// a hint after a seek. It also reclaims a partition whose checkout was lost. False when the ring is gone.
     pub fn reseed_row(

@@ -137,7 +137,16 @@ impl Ring {
         entry.set_ticket(ticket);
         self.inflight += 1;
         let (epoch, count) = (entry.epoch, entry.count);
-        Some(Candidate { partition, name: name.clone(), index, epoch, count, verdict: Verdict::NotEvaluated })
+        let tag = entry.tag;
+        Some(Candidate {
+            partition,
+            name: name.clone(),
+            tag,
+            index,
+            epoch,
+            count,
+            verdict: Verdict::NotEvaluated,
+        })
     }
 
     /// Whether this checkout still holds the entry.
@@ -272,7 +281,13 @@ impl Ring {
     pub(crate) fn forget(&mut self, index: u32) {
         if (index as usize) < self.entries.len() {
             self.make_idle(index);
+            self.entries[index as usize].tag = 0;
         }
+    }
+
+    pub(crate) fn set_tag(&mut self, index: u32, tag: u64) -> bool {
+        let entry = self.entries.get_mut(index as usize);
+        entry.map(|entry| entry.tag = tag).is_some()
     }
 
     pub(crate) fn next_due(&self) -> Option<Millis> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use common::{Bed, PLAIN, delayed, group, id, ms, name, partitions, window};
 use queen_hotlist::{Deferral, HotQueue, Millis, Options, Release, State, Verdict, Wake};
+use queen_types::PartitionName;
 
 const LEASE: Verdict = Verdict::Took { lease: Duration::from_secs(60), left: 0 };
 
@@ -252,4 +253,19 @@ fn figures() {
     assert_eq!(stats.oldest_ready, Some(Millis(bed.now.0 - 3)));
     assert_eq!(bed.queue.touched_at(), bed.now);
     bed.end(checkout);
+}
+
+#[test]
+fn a_tag_comes_back_with_the_next_checkout_of_its_ring_alone() {
+    let mut queue = HotQueue::new(Options::default(), Deferral::default(), 1, Millis(0));
+    let (one, other) = (queue.ring(&group("a"), Millis(0)), queue.ring(&group("b"), Millis(0)));
+    assert!(!queue.set_tag(one, id(1), 7), "unknown partition");
+    queue.mark(id(1), &PartitionName::default(), 1, Millis(0));
+    assert!(queue.set_tag(one, id(1), 7));
+    let tags =
+        |queue: &mut HotQueue, ring| queue.checkout(ring, 1, 1, Millis(1)).map(|c| c.candidates()[0].tag);
+    assert_eq!((tags(&mut queue, one), tags(&mut queue, other)), (Some(7), Some(0)));
+    assert!(queue.forget_partition(id(1)));
+    queue.mark(id(1), &PartitionName::default(), 1, Millis(2));
+    assert_eq!(tags(&mut queue, one), Some(0));
 }

@@ -2,7 +2,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use queen_hotlist::{Candidate, Checkout, ClaimId, RingId, Verdict};
-use queen_storage::pop::Outcome;
+use queen_storage::pop::{Outcome, Tid};
+use queen_types::PartitionId;
 
 use super::Hot;
 use crate::broker::Inner;
@@ -12,6 +13,8 @@ pub(crate) struct Guard {
     inner: Weak<Inner>,
     hot: Arc<Hot>,
     checkout: Option<Checkout>,
+    /// Where the claim left the cursors.
+    rows: Vec<(PartitionId, Tid)>,
 }
 
 impl Guard {
@@ -28,7 +31,12 @@ impl Guard {
             list.tick(now);
             list.checkout(ring, partitions, messages, now)
         })?;
-        Some(Guard { inner: Arc::downgrade(inner), hot: hot.clone(), checkout: Some(checkout) })
+        Some(Guard {
+            inner: Arc::downgrade(inner),
+            hot: hot.clone(),
+            checkout: Some(checkout),
+            rows: Vec::new(),
+        })
     }
 
     pub(crate) fn candidates(&self) -> &[Candidate] {
@@ -45,6 +53,11 @@ impl Guard {
     pub(crate) fn note(&mut self, outcomes: &[Outcome], lease: Option<Duration>) {
         let Some(checkout) = &mut self.checkout else { return };
         for (position, outcome) in outcomes.iter().enumerate() {
+            if let (Outcome::Taken { row, .. }, Some(candidate)) =
+                (outcome, checkout.candidates().get(position))
+            {
+                self.rows.push((candidate.partition, *row));
+            }
             checkout.note(position, verdict(*outcome, lease));
         }
     }
@@ -54,7 +67,13 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let (Some(checkout), Some(inner)) = (self.checkout.take(), self.inner.upgrade()) else { return };
         let now = inner.hot.now();
-        inner.hot.change(&self.hot, |list| list.checkin(checkout, now));
+        let (ring, rows) = (checkout.ring(), std::mem::take(&mut self.rows));
+        inner.hot.change(&self.hot, |list| {
+            list.checkin(checkout, now);
+            for (partition, row) in rows {
+                list.set_tag(ring, partition, row.to_u64());
+            }
+        });
     }
 }
 

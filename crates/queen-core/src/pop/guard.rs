@@ -7,6 +7,7 @@ use queen_hotlist::Release;
 use queen_types::{Group, LeaseId, PartitionId};
 
 use super::Claimant;
+use crate::announce::Freed;
 use crate::broker::Inner;
 
 /// When a lease of unknown outcome is given back: soon, and once more for a claim that was still committing then.

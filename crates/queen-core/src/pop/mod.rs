@@ -14,6 +14,7 @@ use queen_storage::{PartitionKey, StorageError};
 use queen_types::{Group, LeaseId, PartitionId, PartitionName, QueueName, StartPoint, TenantId};
 use tokio::time::Instant;
 
+use crate::announce::Freed;
 use crate::api::{Message, PartitionBatch, PopAnswer, PopRequest, PopTarget};
 use crate::hot::{Guard, Hot, walk};
 use crate::wait::{Interest, Ticket};
@@ -302,8 +303,9 @@ impl Broker {
                 let now = self.inner.hot.now();
                 self.inner.hot.change(hot, |list| list.mark(*partition, &name, 1, now));
             } else {
-                let (tenant, queue, claim) = (hot.tenant, &hot.queue, Some((*ring, *claim)));
-                self.inner.released(tenant, queue, group, *partition, claim, Release::Open);
+                let claim = Some((*ring, *claim));
+                let freed = Freed { group, partition: *partition, claim, release: Release::Open, row: None };
+                self.inner.released(hot.tenant, &hot.queue, &[freed]);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use queen_storage::PartitionKey;
 use queen_storage::admin::QueueRow;
-use queen_storage::pop::{Candidate, Outcome, Seed};
+use queen_storage::pop::{Candidate, Outcome, Seed, Tid};
 use queen_types::{
     Group, Namespace, PartitionId, PartitionName, QueueId, QueueName, QueueOptions, StartPoint, Task,
     TenantId,
@@ -27,6 +27,9 @@ impl Plan {
         let mut plan = Plan::default();
         for candidate in checked_out.candidates() {
             plan.add(candidate.partition, candidate.name.clone(), request, row, seed);
+            if let Some(added) = plan.candidates.last_mut() {
+                added.row = Tid::from_u64(candidate.tag);
+            }
         }
         plan
     }
