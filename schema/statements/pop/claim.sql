@@ -137,7 +137,7 @@ WITH input AS MATERIALIZED (
     FROM claims k
     WHERE NOT k.present
     ON CONFLICT (partition_id, consumer_group) DO NOTHING
-    RETURNING c.partition_id, 1 AS attempt
+    RETURNING c.partition_id, 1 AS attempt, c.ctid AS address
 ), renewed AS (
     INSERT INTO queen.log_consumers AS c
         (partition_id, consumer_group, committed, batch_end, worker_id, lease_expires_at, lease_acquired_at,
@@ -164,10 +164,11 @@ WITH input AS MATERIALIZED (
         END,
         attempt_offset = CASE WHEN excluded.worker_id IS NULL THEN c.attempt_offset ELSE excluded.attempt_offset END,
         total_consumed = c.total_consumed + CASE WHEN excluded.worker_id IS NULL THEN excluded.total_consumed ELSE 0 END
-    RETURNING c.partition_id, CASE WHEN c.worker_id IS NULL THEN 1 ELSE c.attempt_count END AS attempt
+    RETURNING c.partition_id, CASE WHEN c.worker_id IS NULL THEN 1 ELSE c.attempt_count END AS attempt,
+              c.ctid AS address
 )
 SELECT (t.ord - 1)::int4 AS request, t.partition_id, t.base_offset, (t.first_offset - t.base_offset)::int4 AS first_frame,
-       t.take::int4 AS frames, t.created_at, t.blob, w.attempt::int4 AS attempt
+       t.take::int4 AS frames, t.created_at, t.blob, w.attempt::int4 AS attempt, w.address
 FROM taken t
 JOIN (SELECT * FROM opened UNION ALL SELECT * FROM renewed) w ON w.partition_id = t.partition_id
 ORDER BY t.ord, t.base_offset

@@ -1,6 +1,6 @@
 //! The claim: one statement, one transaction, one round trip.
 
-use queen_pg::{PgTimestamp, Row};
+use queen_pg::{PgTimestamp, Row, Tid};
 use queen_types::{Group, LeaseId, Offset, PartitionId, Timestamp, Uuid};
 
 use super::candidates::WINDOW_BATCH;
@@ -70,6 +70,8 @@ pub struct ClaimedSegment {
     pub blob: Vec<u8>,
     /// How often the partition's present head has been delivered, from 1.
     pub attempt: u32,
+    /// Where the partition's cursor lies since this claim wrote it.
+    pub row: Tid,
 }
 
 impl ClaimedSegment {
@@ -140,5 +142,6 @@ fn read(row: &Row) -> Result<ClaimedSegment, StorageError> {
         created_at: row.get::<_, PgTimestamp>(5).0,
         blob: row.get(6),
         attempt: u32::try_from(row.get::<_, i32>(7)).unwrap_or(1),
+        row: row.get(8),
     })
 }

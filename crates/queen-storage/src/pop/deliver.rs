@@ -1,5 +1,6 @@
 //! From claimed segments to messages: decoded, bounded in bytes, damage filed.
 
+use queen_pg::Tid;
 use queen_segment::SegmentReader;
 use queen_types::{Group, LeaseId, Offset, PartitionId, Timestamp, Uuid};
 
@@ -27,6 +28,10 @@ pub struct Delivered {
     pub partition: PartitionId,
     /// How often its head has been delivered, from 1.
     pub attempt: u32,
+    /// Offset of the last message delivered.
+    pub batch_end: Offset,
+    /// Where its cursor lies; `None` when it was moved to another place after the claim.
+    pub row: Option<Tid>,
     /// Its segments in offset order, at least one.
     pub segments: Vec<DeliveredSegment>,
 }
@@ -46,6 +51,7 @@ pub struct Delivery {
 struct Plan {
     partition: PartitionId,
     attempt: u32,
+    row: Tid,
     segments: Vec<DeliveredSegment>,
     lost: Vec<ClaimedSegment>,
     /// Everything at or below is passed: lost messages at the head.
@@ -83,7 +89,13 @@ impl Storage {
         let partitions = plans
             .into_iter()
             .filter(|p| !p.segments.is_empty())
-            .map(|p| Delivered { partition: p.partition, attempt: p.attempt, segments: p.segments })
+            .map(|p| Delivered {
+                partition: p.partition,
+                attempt: p.attempt,
+                batch_end: p.batch_end,
+                row: (!p.changed).then_some(p.row),
+                segments: p.segments,
+            })
             .collect();
         Ok(Delivery { partitions, damaged, claimed: any })
     }
@@ -133,6 +145,7 @@ fn plan(claimed: Vec<ClaimedSegment>, bytes_max: usize, leased: bool) -> Vec<Pla
             plans.push(Plan {
                 partition: segment.partition,
                 attempt: segment.attempt,
+                row: segment.row,
                 segments: Vec::new(),
                 lost: Vec::new(),
                 committed: -1,
