@@ -30,6 +30,16 @@ pub struct BrokerOptions {
     pub push_bundles: usize,
     /// Bytes of pushes that wait for a transaction; beyond it a push is refused instead of piling up.
     pub fusion_max_bytes: usize,
+    /// Remember what was delivered under which lease, so that an ack of all of it needs no search of its messages. Off:
+    /// every ack searches.
+    pub ack_registry: bool,
+    /// Bytes for the leases that are remembered; beyond it the oldest are forgotten, and their acks search.
+    pub ack_registry_max_bytes: usize,
+    /// Acks of whole batches share commits. Off: each call commits its own.
+    pub ack_fusion: bool,
+    /// Ack transactions of whole batches in flight at the same time, at least 1; what arrives meanwhile shares the next
+    /// one.
+    pub ack_flushes: usize,
     /// How often parked pops are looked after although nothing woke them: the longest that a lost wake can cost, and
     /// how late the expiry of a lease is noticed.
     pub wait_floor: Duration,
@@ -53,6 +63,10 @@ impl Default for BrokerOptions {
             zstd_level: 3,
             push_bundles: 2,
             fusion_max_bytes: 64 * 1024 * 1024,
+            ack_registry: true,
+            ack_registry_max_bytes: 16 * 1024 * 1024,
+            ack_fusion: true,
+            ack_flushes: 2,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
         }

@@ -71,7 +71,7 @@ impl Broker {
         acks: &[AckRequest],
         success: &TxnSuccess,
     ) {
-        self.after_ack(tenant, acks, &success.acks, &success.effects);
+        self.after_ack(tenant, acks, &success.effects);
         let mut landed: HashMap<&QueueName, Vec<PartitionName>> = HashMap::new();
         for push in pushes {
             let partitions = landed.entry(&push.key.queue).or_default();

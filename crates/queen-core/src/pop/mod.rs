@@ -6,9 +6,10 @@ mod plan;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use queen_pg::Tid;
 use queen_storage::pop::{Claim, Delivered, Hold};
 use queen_storage::{PartitionKey, StorageError};
-use queen_types::{Group, LeaseId, PartitionId, PartitionName, QueueName, StartPoint, TenantId};
+use queen_types::{Group, LeaseId, Offset, PartitionId, PartitionName, QueueName, StartPoint, TenantId};
 use tokio::time::Instant;
 
 use crate::api::{Message, PartitionBatch, PopAnswer, PopRequest, PopTarget};
@@ -118,7 +119,7 @@ impl Broker {
             if plan.candidates.is_empty() {
                 return Ok(Look::Nothing { absent: matches!(request.target, PopTarget::Partition(..)) });
             }
-            match self.claim(request, &plan).await? {
+            match self.claim(tenant, request, &plan).await? {
                 Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
                 Claimed::OnlyDamage => {}
                 Claimed::Nothing => {
@@ -133,7 +134,7 @@ impl Broker {
         Ok(Look::Nothing { absent: false })
     }
 
-    async fn claim(&self, request: &PopRequest, plan: &Plan) -> Result<Claimed, Error> {
+    async fn claim(&self, tenant: TenantId, request: &PopRequest, plan: &Plan) -> Result<Claimed, Error> {
         let lease = (!request.auto_ack).then(LeaseId::mint);
         let asked: Vec<PartitionId> = plan.candidates.iter().map(|c| c.partition).collect();
         let guard = lease.as_ref().map(|lease| LeaseGuard::new(self, &request.group, lease, asked));
@@ -161,13 +162,22 @@ impl Broker {
         if delivery.partitions.is_empty() {
             return Ok(if delivery.claimed { Claimed::OnlyDamage } else { Claimed::Nothing });
         }
+        let ends: Vec<(Offset, Option<Tid>)> =
+            delivery.partitions.iter().map(|d| (d.batch_end, d.row)).collect();
+        let partitions: Vec<PartitionBatch> =
+            delivery.partitions.into_iter().map(|d| batch(d, plan)).collect();
         if let Some(lease) = &lease {
-            let held: Vec<PartitionId> = delivery.partitions.iter().map(|d| d.partition).collect();
             let seconds = plan.candidates.iter().map(|c| c.lease_seconds).max().unwrap_or(0);
             let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-            self.inner.leases.put(lease.clone(), request.group.clone(), held, lasts);
+            let parts = partitions
+                .iter()
+                .zip(ends)
+                .map(|(p, (end, row))| {
+                    (p.partition_id, self.inner.leases.remember(plan.queue_of(p.partition_id), p, end, row))
+                })
+                .collect();
+            self.inner.leases.put(lease.clone(), tenant, request.group.clone(), parts, lasts);
         }
-        let partitions = delivery.partitions.into_iter().map(|d| batch(d, plan)).collect();
         Ok(Claimed::Messages(PopAnswer { lease, partitions }))
     }
 
