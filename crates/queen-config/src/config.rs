@@ -70,6 +70,23 @@ struct Push {
 }
 
 #[derive(Deserialize)]
+struct Ack {
+    registry: AckRegistry,
+    fusion: AckFusion,
+}
+
+#[derive(Deserialize)]
+struct AckRegistry {
+    enabled: bool,
+    max_mb: usize,
+}
+
+#[derive(Deserialize)]
+struct AckFusion {
+    enabled: bool,
+}
+
+#[derive(Deserialize)]
 struct Log {
     filter: String,
     json: bool,
@@ -96,6 +113,7 @@ impl Config {
         let postgres: Postgres = merged.section("postgres")?;
         let pop: Pop = merged.section("pop")?;
         let push: Push = merged.section("push")?;
+        let ack: Ack = merged.section("ack")?;
         let log: Log = merged.section("log")?;
         let pop_max_timeout = Duration::from_millis(pop.max_timeout_ms);
 
@@ -117,6 +135,9 @@ impl Config {
                 .unwrap_or(SubscriptionMode::New),
             pop_max_timeout,
             zstd_level: push.zstd_level,
+            ack_registry: ack.registry.enabled,
+            ack_registry_max_bytes: ack.registry.max_mb.saturating_mul(1024 * 1024),
+            ack_fusion: ack.fusion.enabled,
             pg: postgres.into_options(&server.id),
             ..BrokerOptions::default()
         };

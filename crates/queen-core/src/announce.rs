@@ -1,5 +1,7 @@
 //! What a commit means for those who wait: one place for every writer, so that none can forget it.
 
+use std::time::Duration;
+
 use queen_hotlist::{ClaimId, Release, RingId};
 use queen_storage::pop::Tid;
 use queen_types::{Group, PartitionId, PartitionName, QueueName, TenantId};
@@ -62,12 +64,33 @@ impl Inner {
             });
         }
         for freed in freed {
-            if self.options.hotlist {
+            if let Release::Retry { rest } = freed.release {
+                self.wake_later(tenant, queue.clone(), freed.group.clone(), rest);
+            } else if self.options.hotlist {
                 // Those who wait for this very partition, or for whatever there is, are not on the list.
                 self.gates.claimable_to_others(tenant, queue, freed.group);
             } else {
                 self.gates.claimable(tenant, queue, freed.group, 1);
             }
         }
+    }
+
+    /// Wakes those who wait outside the hot list when the retry delay of a partition ends.
+    fn wake_later(&self, tenant: TenantId, queue: QueueName, group: Group, delay: Duration) {
+        let listed = self.options.hotlist;
+        let gates = self.gates.clone();
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(delay) => {
+                    if listed {
+                        gates.claimable_to_others(tenant, &queue, &group);
+                    } else {
+                        gates.claimable(tenant, &queue, &group, 1);
+                    }
+                }
+            }
+        });
     }
 }

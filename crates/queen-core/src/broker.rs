@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::StartError;
+use crate::ack::AckFusion;
 use crate::caches::Caches;
 use crate::floor;
 use crate::fusion::Fusion;
@@ -37,6 +38,7 @@ pub(crate) struct Inner {
     pub(crate) fusion: Fusion,
     pub(crate) claims: Claims,
     pub(crate) hot: HotLists,
+    pub(crate) ack_fusion: AckFusion,
     pub(crate) caches: Caches,
     pub(crate) gates: Arc<Gates>,
     pub(crate) leases: Leases,
@@ -93,9 +95,10 @@ impl Broker {
                 Limits { bundles: options.push_bundles, ..Limits::default() },
                 options.fusion_max_bytes,
             ),
+            ack_fusion: AckFusion::new(options.ack_flushes, options.ack_fusion),
             caches: Caches::new(options.cache_ttl),
             gates,
-            leases: Leases::default(),
+            leases: Leases::new(options.ack_registry_max_bytes, options.ack_registry),
             health: Health::default(),
             draining: AtomicBool::new(false),
             stop: CancellationToken::new(),

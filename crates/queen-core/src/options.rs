@@ -41,6 +41,16 @@ pub struct BrokerOptions {
     /// A claim that only hands out leases does not wait for the server's disk; a crash of the server may forget the
     /// leases of its last moments, whose messages are then delivered again.
     pub relaxed_leases: bool,
+    /// Remember what was delivered under which lease, so that an ack of all of it needs no search of its messages. Off:
+    /// every ack searches.
+    pub ack_registry: bool,
+    /// Bytes for the leases that are remembered; beyond it the oldest are forgotten, and their acks search.
+    pub ack_registry_max_bytes: usize,
+    /// Acks of whole batches share commits. Off: each call commits its own.
+    pub ack_fusion: bool,
+    /// Ack transactions of whole batches in flight at the same time, at least 1; what arrives meanwhile shares the next
+    /// one.
+    pub ack_flushes: usize,
     /// How often parked pops are looked after although nothing woke them: the longest that a lost wake can cost, and
     /// how late the expiry of a lease is noticed.
     pub wait_floor: Duration,
@@ -68,6 +78,10 @@ impl Default for BrokerOptions {
             walk_pause_factor: 20,
             claim_bundles: 2,
             relaxed_leases: true,
+            ack_registry: true,
+            ack_registry_max_bytes: 16 * 1024 * 1024,
+            ack_fusion: true,
+            ack_flushes: 2,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
         }

@@ -73,7 +73,7 @@ impl Broker {
         acks: &[AckRequest],
         success: &TxnSuccess,
     ) {
-        self.after_ack(tenant, acks, &success.acks, &success.effects);
+        self.after_ack(tenant, acks, &success.effects);
         let mut queues: HashMap<&QueueName, HashMap<PartitionId, Landed<'_>>> = HashMap::new();
         for (push, pushed) in pushes.iter().zip(&success.pushes) {
             let (partition, name) = (pushed.partition, &push.key.partition);

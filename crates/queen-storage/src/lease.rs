@@ -1,12 +1,23 @@
 //! Leases after the claim: extending them, finding those of other brokers, giving back those that nobody holds.
 
-use queen_pg::PgTimestamp;
+use queen_pg::{PgTimestamp, Tid};
 use queen_types::{Group, LeaseId, PartitionId, TenantId, Timestamp, Uuid};
 
 use crate::{Storage, StorageError, sql};
 
+/// A lease of one partition that was extended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extended {
+    /// Its partition.
+    pub partition: PartitionId,
+    /// Where the cursor lies now.
+    pub row: Tid,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
 impl Storage {
-    /// Sets the live leases of a claim to the later of their expiry and now + `seconds`; returns the new expiries, one
+    /// Sets the live leases of a claim to the later of their expiry and now + `seconds`; returns one answer
     /// per partition that was still leased.
     ///
     /// # Errors
@@ -17,11 +28,18 @@ impl Storage {
         group: &Group,
         lease: &LeaseId,
         seconds: i64,
-    ) -> Result<Vec<Timestamp>, StorageError> {
+    ) -> Result<Vec<Extended>, StorageError> {
         let ids = ascending(partitions);
         let mut conn = self.inner.pool.get().await?;
         let rows = conn.query(sql::LEASE_EXTEND, &[&ids, &group.as_str(), &lease.as_str(), &seconds]).await?;
-        Ok(rows.iter().map(|row| row.get::<_, PgTimestamp>(0).0).collect())
+        Ok(rows
+            .iter()
+            .map(|row| Extended {
+                partition: PartitionId(row.get(0)),
+                row: row.get(1),
+                expires_at: row.get::<_, PgTimestamp>(2).0,
+            })
+            .collect())
     }
 
     /// Partitions and group of a live lease of the tenant. Walks every cursor: callers limit how often.

@@ -25,6 +25,7 @@ use queen_types::{PartitionId, QueueName, TenantId};
 
 pub use error::StorageError;
 pub use ids::PartitionKey;
+pub use lease::Extended;
 pub use push::{FrameVerdict, Lane, NewFrame};
 pub use transaction::{TxnFailure, TxnPush, TxnPushed, TxnSuccess};
 

@@ -30,6 +30,7 @@ statements! {
     POP_PROBE = "pop/probe.sql";
     POP_REPAIR_LOCK = "pop/repair_lock.sql";
     POP_REPAIR_CLAMP = "pop/repair_clamp.sql";
+    ACK_FULL = "ack/full.sql";
     ACK_LOCK = "ack/lock.sql";
     ACK_SPAN = "ack/span.sql";
     ACK_SEARCH = "ack/search.sql";

@@ -15,4 +15,4 @@ UPDATE queen.log_consumers c
 SET lease_expires_at = GREATEST(c.lease_expires_at, clock_timestamp() + make_interval(secs => $4::int8::double precision))
 FROM held h
 WHERE c.partition_id = h.partition_id AND c.consumer_group = $2
-RETURNING c.lease_expires_at
+RETURNING c.partition_id, c.ctid, c.lease_expires_at

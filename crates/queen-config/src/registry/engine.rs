@@ -23,15 +23,23 @@ pub(super) const VARIABLES: &[Variable] = &[
         .doc("Keep the hashes of the deduplication window in memory; deduplication is exact either way."),
     at_least("QUEEN_DEDUP_CACHE_MB", "dedup.cache_mb", 64, 1)
         .doc("Cap of that cache, about 16 bytes a message in the window."),
-    boolean("QUEEN_ACK_REGISTRY", "ack.registry.enabled", true)
-        .doc("Keep leases in memory, so that an ack needs no search."),
-    at_least("QUEEN_ACK_REGISTRY_MB", "ack.registry.max_mb", 16, 1).doc("Cap of that registry."),
-    boolean("QUEEN_ACK_FUSION", "ack.fusion.enabled", true).doc("Many cursor advances in one commit."),
+    boolean("QUEEN_ACK_REGISTRY", "ack.registry.enabled", true).live().doc(
+        "Remember what was delivered under which lease, so that an ack of a whole batch needs no search.",
+    ),
+    at_least("QUEEN_ACK_REGISTRY_MB", "ack.registry.max_mb", 16, 1)
+        .live()
+        .doc("Cap of that registry, about 500 bytes a lease; beyond it the oldest leases are forgotten."),
+    boolean("QUEEN_ACK_FUSION", "ack.fusion.enabled", true)
+        .live()
+        .doc("Acks of whole batches share commits; off, each call commits its own."),
     at_least("QUEEN_ACK_FUSION_SHARDS", "ack.fusion.shards", 8, 1)
         .derived("value of `QUEEN_V2_FUSION_SHARDS`")
         .like("8")
-        .doc("Shards that collect acks for one commit."),
-    at_least("QUEEN_ACK_FUSION_HOLD_MS", "ack.fusion.hold_ms", 3, 1).doc("Back-stop sweep of those shards."),
+        .without_effect()
+        .doc("Acks wait in one line, which no shard divides."),
+    at_least("QUEEN_ACK_FUSION_HOLD_MS", "ack.fusion.hold_ms", 3, 1)
+        .without_effect()
+        .doc("No ack is held back to gather company."),
     at_least("DEFAULT_TIMEOUT", "pop.default_timeout_ms", 30_000, 1)
         .or(&[Alias { name: "POP_DEFAULT_TIMEOUT_MS", kind: AliasKind::Yields }])
         .live()

@@ -49,6 +49,9 @@ fn every_live_variable_arrives() {
         ("QUEEN_POP_MAX_TIMEOUT_MS", "0"),
         ("DEFAULT_SUBSCRIPTION_MODE", "all"),
         ("QUEEN_V2_ZSTD_LEVEL", "-2"),
+        ("QUEEN_ACK_REGISTRY", "off"),
+        ("QUEEN_ACK_REGISTRY_MB", "3"),
+        ("QUEEN_ACK_FUSION", "0"),
         ("LOG_LEVEL", "debug"),
         ("QUEEN_LOG_JSON", "1"),
     ])
@@ -65,6 +68,10 @@ fn every_live_variable_arrives() {
     assert_eq!(broker.grant_roles, ["app", "ops"]);
     assert_eq!(broker.default_subscription, SubscriptionMode::All);
     assert_eq!((broker.pop_max_timeout, broker.zstd_level), (Duration::ZERO, -2));
+    assert_eq!(
+        (broker.ack_registry, broker.ack_registry_max_bytes, broker.ack_fusion),
+        (false, 3 * 1024 * 1024, false)
+    );
     let pg = broker.pg;
     assert_eq!(
         (pg.host.as_str(), pg.port, pg.user.as_str(), pg.database.as_str()),

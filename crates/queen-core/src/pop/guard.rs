@@ -78,17 +78,15 @@ pub(super) fn give_back(
                     Ok(released) => {
                         tracing::debug!(target: "pop", %lease, released, "gave back an unanswered lease");
                         if let Some((hot, ring, claim)) = origin {
-                            for partition in partitions {
-                                let claim = Some((ring, claim));
-                                inner.released(
-                                    hot.tenant,
-                                    &hot.queue,
-                                    &group,
-                                    partition,
-                                    claim,
-                                    Release::Open,
-                                );
-                            }
+                            let freed = |partition| Freed {
+                                group: &group,
+                                partition,
+                                claim: Some((ring, claim)),
+                                release: Release::Open,
+                                row: None,
+                            };
+                            let freed: Vec<Freed<'_>> = partitions.into_iter().map(freed).collect();
+                            inner.released(hot.tenant, &hot.queue, &freed);
                         }
                         return;
                     }

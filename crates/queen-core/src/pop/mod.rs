@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use queen_hotlist::{ClaimId, Release, RingId};
-use queen_storage::pop::{Candidate, Claim, Delivered, Delivery, Hold};
+use queen_storage::pop::{Candidate, Claim, Delivered, Delivery, Hold, Tid};
 use queen_storage::{PartitionKey, StorageError};
-use queen_types::{Group, LeaseId, PartitionId, PartitionName, QueueName, StartPoint, TenantId};
+use queen_types::{Group, LeaseId, Offset, PartitionId, PartitionName, QueueName, StartPoint, TenantId};
 use tokio::time::Instant;
 
 use crate::announce::Freed;
@@ -129,11 +129,11 @@ impl Broker {
                 self.look_on_list(tenant, queue, request, start, can_wait).await
             }
             PopTarget::Queue(queue) => {
-                self.look_by_scan(request, || self.plan_queue(tenant, queue, request, start)).await
+                self.look_by_scan(tenant, request, || self.plan_queue(tenant, queue, request, start)).await
             }
             PopTarget::Discovery { namespace, task } => {
                 let plan = || self.plan_discovery(tenant, namespace.as_ref(), task.as_ref(), request, start);
-                self.look_by_scan(request, plan).await
+                self.look_by_scan(tenant, request, plan).await
             }
             PopTarget::Partition(queue, partition) => {
                 self.look_at_partition(tenant, queue, partition, request, start, moment == Moment::First)
@@ -143,7 +143,12 @@ impl Broker {
     }
 
     /// Looks where a scan of the database finds something.
-    async fn look_by_scan<F>(&self, request: &PopRequest, plan: impl Fn() -> F) -> Result<Look, Error>
+    async fn look_by_scan<F>(
+        &self,
+        tenant: TenantId,
+        request: &PopRequest,
+        plan: impl Fn() -> F,
+    ) -> Result<Look, Error>
     where
         F: Future<Output = Result<Plan, Error>>,
     {
@@ -155,7 +160,7 @@ impl Broker {
             // Competitors may take some of what was found: then come the next.
             let width = request.partitions.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
             for candidates in plan.candidates.chunks(width.max(1)) {
-                match self.claim(request, candidates.to_vec(), &plan, None).await? {
+                match self.claim(tenant, request, candidates.to_vec(), &plan, None).await? {
                     Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
                     Claimed::OnlyDamage | Claimed::Nothing => {}
                 }
@@ -178,7 +183,7 @@ impl Broker {
             if plan.candidates.is_empty() {
                 return Ok(Look::Nothing { absent: true });
             }
-            match self.claim(request, plan.candidates.clone(), &plan, None).await? {
+            match self.claim(tenant, request, plan.candidates.clone(), &plan, None).await? {
                 Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
                 Claimed::OnlyDamage => {}
                 Claimed::Nothing => {
@@ -215,8 +220,8 @@ impl Broker {
             while let Some(checked_out) =
                 Guard::take(inner, &hot, ring, width, u64::from(request.batch.max(1)))
             {
-                let plan = Plan::of(&checked_out, request, &row, seed);
-                match self.claim(request, plan.candidates.clone(), &plan, Some(checked_out)).await? {
+                let plan = Plan::of(&checked_out, queue, request, &row, seed);
+                match self.claim(tenant, request, plan.candidates.clone(), &plan, Some(checked_out)).await? {
                     Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
                     Claimed::OnlyDamage | Claimed::Nothing => {}
                 }
@@ -241,6 +246,7 @@ impl Broker {
 
     async fn claim(
         &self,
+        tenant: TenantId,
         request: &PopRequest,
         candidates: Vec<Candidate>,
         plan: &Plan,
@@ -284,13 +290,22 @@ impl Broker {
         if delivery.partitions.is_empty() {
             return Ok(if delivery.claimed { Claimed::OnlyDamage } else { Claimed::Nothing });
         }
+        let ends: Vec<(Offset, Option<Tid>)> =
+            delivery.partitions.iter().map(|d| (d.batch_end, d.row)).collect();
+        let partitions: Vec<PartitionBatch> =
+            delivery.partitions.into_iter().map(|d| batch(d, plan)).collect();
         if let Some(lease) = &lease {
-            let held: Vec<PartitionId> = delivery.partitions.iter().map(|d| d.partition).collect();
             let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+            let parts = partitions
+                .iter()
+                .zip(ends)
+                .map(|(p, (end, row))| {
+                    (p.partition_id, inner.leases.remember(plan.queue_of(p.partition_id), p, end, row))
+                })
+                .collect();
             let origin = origin.map(|(_, ring, claim)| (ring, claim));
-            inner.leases.put(lease.clone(), request.group.clone(), held, lasts, origin);
+            inner.leases.put(lease.clone(), tenant, request.group.clone(), parts, lasts, origin);
         }
-        let partitions = delivery.partitions.into_iter().map(|d| batch(d, plan)).collect();
         Ok(Claimed::Messages(PopAnswer { lease, partitions }))
     }
 

@@ -18,15 +18,21 @@ use crate::{Broker, Error};
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) candidates: Vec<Candidate>,
-    names: HashMap<PartitionId, PartitionName>,
+    names: HashMap<PartitionId, (QueueName, PartitionName)>,
 }
 
 impl Plan {
     /// What a hot list had ready.
-    pub(super) fn of(checked_out: &Guard, request: &PopRequest, row: &QueueRow, seed: Seed) -> Plan {
+    pub(super) fn of(
+        checked_out: &Guard,
+        queue: &QueueName,
+        request: &PopRequest,
+        row: &QueueRow,
+        seed: Seed,
+    ) -> Plan {
         let mut plan = Plan::default();
         for candidate in checked_out.candidates() {
-            plan.add(candidate.partition, candidate.name.clone(), request, row, seed);
+            plan.add(candidate.partition, queue, candidate.name.clone(), request, row, seed);
             if let Some(added) = plan.candidates.last_mut() {
                 added.row = Tid::from_u64(candidate.tag);
             }
@@ -41,19 +47,24 @@ impl Plan {
     }
 
     pub(super) fn name_of(&self, partition: PartitionId) -> PartitionName {
-        self.names.get(&partition).cloned().unwrap_or_default()
+        self.names.get(&partition).map(|(_, name)| name.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn queue_of(&self, partition: PartitionId) -> Option<&QueueName> {
+        self.names.get(&partition).map(|(queue, _)| queue)
     }
 
     fn add(
         &mut self,
         partition: PartitionId,
+        queue: &QueueName,
         name: PartitionName,
         request: &PopRequest,
         row: &QueueRow,
         seed: Seed,
     ) {
         self.candidates.push(candidate(partition, request, &row.options, seed));
-        self.names.insert(partition, name);
+        self.names.insert(partition, (queue.clone(), name));
     }
 }
 
@@ -93,7 +104,7 @@ impl Broker {
         let Some(row) = self.inner.caches.queue(storage, tenant, queue).await? else {
             return Ok(Plan::default());
         };
-        self.scan(request, &[(id, seed, &row)]).await
+        self.scan(request, &[(id, queue, seed, &row)]).await
     }
 
     pub(super) async fn plan_partition(
@@ -110,7 +121,7 @@ impl Broker {
         let Some(row) = self.inner.caches.queue(storage, tenant, queue).await? else { return Ok(plan) };
         let Some(id) = storage.partition_id(&key).await? else { return Ok(plan) };
         let seed = self.pinned_seed(tenant, row.id, &request.group, start).await?;
-        plan.add(id, partition.clone(), request, &row, seed);
+        plan.add(id, queue, partition.clone(), request, &row, seed);
         Ok(plan)
     }
 
@@ -143,16 +154,20 @@ impl Broker {
             let registered =
                 self.inner.caches.registration(storage, tenant, &queue.name, &request.group, start).await?;
             if let Some(row) = self.inner.caches.queue(storage, tenant, &queue.name).await? {
-                rows.push((registered, row));
+                rows.push((queue.name, registered, row));
             }
         }
-        let queues: Vec<(QueueId, Seed, &QueueRow)> =
-            rows.iter().map(|((id, seed), row)| (*id, *seed, &**row)).collect();
+        let queues: Vec<(QueueId, &QueueName, Seed, &QueueRow)> =
+            rows.iter().map(|(name, (id, seed), row)| (*id, name, *seed, &**row)).collect();
         self.scan(request, &queues).await
     }
 
     /// Scans queues for candidates, and repairs the cursors that it meets beyond their log.
-    async fn scan(&self, request: &PopRequest, queues: &[(QueueId, Seed, &QueueRow)]) -> Result<Plan, Error> {
+    async fn scan(
+        &self,
+        request: &PopRequest,
+        queues: &[(QueueId, &QueueName, Seed, &QueueRow)],
+    ) -> Result<Plan, Error> {
         let mut plan = Plan::default();
         if queues.is_empty() {
             return Ok(plan);
@@ -165,8 +180,8 @@ impl Broker {
             self.inner.storage.clamp_cursors(&beyond, &request.group).await?;
         }
         for found in found.into_iter().filter(|f| !f.beyond) {
-            let Some((_, seed, row)) = queues.get(found.queue) else { continue };
-            plan.add(found.partition, found.name, request, row, *seed);
+            let Some((_, queue, seed, row)) = queues.get(found.queue) else { continue };
+            plan.add(found.partition, queue, found.name, request, row, *seed);
         }
         Ok(plan)
     }

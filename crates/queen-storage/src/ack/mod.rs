@@ -4,6 +4,7 @@
 
 pub(crate) mod dead_letter;
 mod decide;
+mod full;
 mod resolve;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use queen_types::{AckStatus, Group, LeaseId, Offset, PartitionId, RetryBackoff, 
 pub use decide::{
     ALREADY_COMMITTED, Answer, Cursor, Decision, INVALID_LEASE, Item, Policy, Resolved, UNRESOLVABLE, decide,
 };
+pub use full::{FullAck, FullAcked};
 
 use crate::{Storage, StorageError, sql};
 use dead_letter::DeadLetterRow;
@@ -229,7 +231,7 @@ impl Work {
                 partition: bundle.key.0,
                 group: bundle.key.1.clone(),
                 queue: locked.queue.clone(),
-                lease: lease.cloned(),
+                lease: locked.cursor.worker.as_deref().map(LeaseId::from_client),
                 covered: locked.cursor.batch_end.is_none_or(|end| decision.cursor.committed >= end),
                 delay_ms: decision.delay_ms,
             });

@@ -30,6 +30,8 @@ pub struct Delivered {
     pub row: Option<Tid>,
     /// How often its head has been delivered, from 1.
     pub attempt: u32,
+    /// Offset of the last message delivered.
+    pub batch_end: Offset,
     /// Its segments in offset order, at least one.
     pub segments: Vec<DeliveredSegment>,
 }
@@ -94,6 +96,7 @@ impl Storage {
                 partition: p.partition,
                 row: (!p.changed).then_some(p.row),
                 attempt: p.attempt,
+                batch_end: p.batch_end,
                 segments: p.segments,
             })
             .collect();

@@ -1,5 +1,15 @@
 //! Acknowledging, and extending leases.
+//!
+//! An ack that completes a batch which this broker delivered, all of it, needs no look at the messages ([`known`]): such
+//! batches wait together and share a commit ([`fusion`]). Every other ack is decided item by item ([`Storage::ack`]),
+//! and so is one that the row of its cursor refuses.
+//!
+//! [`Storage::ack`]: queen_storage::Storage::ack
 
+mod fusion;
+mod known;
+
+use std::collections::HashSet;
 use std::time::Duration;
 
 use queen_hotlist::Release;
@@ -10,6 +20,11 @@ use queen_types::{Group, LeaseId, PartitionId, QueueName, TenantId};
 use crate::announce::Freed;
 use crate::api::{AckItem, AckResult, LeaseExtension};
 use crate::{Broker, Error};
+pub(crate) use fusion::AckFusion;
+use fusion::{Full, Verdict};
+
+/// Error text of an ack whose commit failed or whose outcome is unknown.
+const FLUSH_FAILED: &str = "ack flush failed; lease will expire and redeliver";
 
 impl Broker {
     /// Settles messages of a group; one result per item, in order. Items of one partition under one lease are decided
@@ -45,12 +60,21 @@ impl Broker {
                 }
             }
         }
+        let rest = self.complete_known(tenant, &group, &requests, &asked, &mut results).await;
+        if rest.len() < requests.len() {
+            asked = rest.iter().filter_map(|i| asked.get(*i).copied()).collect();
+            let mut position = 0;
+            requests.retain(|_| {
+                position += 1;
+                rest.binary_search(&(position - 1)).is_ok()
+            });
+        }
         if requests.is_empty() {
             return results;
         }
         match self.ack_with_retry(tenant, &requests).await {
             Ok((answers, effects)) => {
-                self.after_ack(tenant, &requests, &answers, &effects);
+                self.after_ack(tenant, &requests, &effects);
                 for (i, answer) in asked.into_iter().zip(answers) {
                     results[i] = answer.into();
                 }
@@ -67,6 +91,40 @@ impl Broker {
         results
     }
 
+    /// Completes the batches that are known as a whole and writes their results; returns the positions of all other
+    /// requests, ascending.
+    async fn complete_known(
+        &self,
+        tenant: TenantId,
+        group: &Group,
+        requests: &[AckRequest],
+        asked: &[usize],
+        results: &mut [AckResult],
+    ) -> Vec<usize> {
+        let hits = known::hits(&self.inner.leases, tenant, group, requests);
+        if hits.is_empty() {
+            return (0..requests.len()).collect();
+        }
+        let (batches, items): (Vec<Full>, Vec<Vec<usize>>) =
+            hits.into_iter().map(|hit| (hit.full, hit.items)).unzip();
+        let verdicts = self.inner.ack_fusion.complete(&self.inner, batches).await;
+        let mut open = vec![true; requests.len()];
+        for (items, verdict) in items.into_iter().zip(verdicts) {
+            let result = match verdict {
+                Verdict::Completed => {
+                    AckResult { success: true, lease_released: true, ..AckResult::default() }
+                }
+                Verdict::Failed => AckResult { error: Some(FLUSH_FAILED.to_owned()), ..AckResult::default() },
+                Verdict::Refused => continue,
+            };
+            for i in items {
+                open[i] = false;
+                results[asked[i]] = result.clone();
+            }
+        }
+        (0..requests.len()).filter(|i| open[*i]).collect()
+    }
+
     async fn ack_with_retry(
         &self,
         tenant: TenantId,
@@ -79,14 +137,16 @@ impl Broker {
     }
 
     /// Books what acks did: forgets released leases, wakes whoever can claim their partitions, counts losses.
-    pub(crate) fn after_ack(
-        &self,
-        tenant: TenantId,
-        requests: &[AckRequest],
-        answers: &[Answer],
-        effects: &AckEffects,
-    ) {
+    pub(crate) fn after_ack(&self, tenant: TenantId, requests: &[AckRequest], effects: &AckEffects) {
+        let named = requests.iter().filter_map(|request| Some((request.lease.as_ref()?, request.partition)));
+        for (lease, partition) in named.collect::<HashSet<_>>() {
+            self.inner.leases.changed(lease, partition);
+        }
         for released in &effects.released {
+            let claim = released
+                .lease
+                .as_ref()
+                .and_then(|lease| self.inner.leases.released(lease, released.partition));
             let Ok(queue) = QueueName::new(released.queue.as_str()) else { continue };
             let rest = released.delay_ms.and_then(|ms| u64::try_from(ms).ok()).filter(|ms| *ms > 0);
             let release = match rest {
@@ -94,18 +154,8 @@ impl Broker {
                 None if released.covered => Release::Covered,
                 None => Release::Open,
             };
-            let claim = released.lease.as_ref().and_then(|lease| self.inner.leases.claim_of(lease));
             let (group, partition) = (&released.group, released.partition);
-            let freed = Freed { group, partition, claim, release, row: None };
-            self.inner.released(tenant, &queue, &[freed]);
-            if let Release::Retry { rest } = release {
-                self.wake_later(tenant, queue, released.group.clone(), rest);
-            }
-        }
-        for (request, answer) in requests.iter().zip(answers) {
-            if let (true, Some(lease)) = (answer.lease_released, &request.lease) {
-                self.inner.leases.released(lease, request.partition);
-            }
+            self.inner.released(tenant, &queue, &[Freed { group, partition, claim, release, row: None }]);
         }
         if effects.dropped > 0 {
             tracing::warn!(target: "ack", dropped = effects.dropped, "messages were given up without a dead letter");
@@ -114,25 +164,6 @@ impl Broker {
         if effects.skipped > 0 {
             metrics::counter!("queen_ack_skipped_messages_total").increment(effects.skipped);
         }
-    }
-
-    /// Wakes those who wait outside the hot list when the retry delay of a partition ends.
-    fn wake_later(&self, tenant: TenantId, queue: QueueName, group: Group, delay: Duration) {
-        let listed = self.inner.options.hotlist;
-        let gates = self.inner.gates.clone();
-        let stop = self.inner.stop.clone();
-        self.inner.tasks.spawn(async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = tokio::time::sleep(delay) => {
-                    if listed {
-                        gates.claimable_to_others(tenant, &queue, &group);
-                    } else {
-                        gates.claimable(tenant, &queue, &group, 1);
-                    }
-                }
-            }
-        });
     }
 
     /// Sets every live lease of a claim to the later of its expiry and now + `seconds` (at least 1). An unknown or
@@ -148,7 +179,7 @@ impl Broker {
     ) -> Result<LeaseExtension, Error> {
         let seconds = seconds.clamp(1, i64::from(i32::MAX));
         let none = LeaseExtension { renewed: 0, expires_at: None };
-        let held: Option<(Vec<PartitionId>, Group)> = match self.inner.leases.get(lease) {
+        let held: Option<(Vec<PartitionId>, Group)> = match self.inner.leases.get(tenant, lease) {
             Some(held) => Some(held),
             None => {
                 let _turn = self.inner.leases.search.lock().await;
@@ -156,11 +187,12 @@ impl Broker {
             }
         };
         let Some((partitions, group)) = held else { return Ok(none) };
-        let expiries = self.inner.storage.extend_lease(&partitions, &group, lease, seconds).await?;
-        self.inner.leases.extended(lease, Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+        let extended = self.inner.storage.extend_lease(&partitions, &group, lease, seconds).await?;
+        let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        self.inner.leases.extended(lease, lasts, &extended);
         Ok(LeaseExtension {
-            renewed: u32::try_from(expiries.len()).unwrap_or(u32::MAX),
-            expires_at: expiries.into_iter().min(),
+            renewed: u32::try_from(extended.len()).unwrap_or(u32::MAX),
+            expires_at: extended.iter().map(|lease| lease.expires_at).min(),
         })
     }
 }
