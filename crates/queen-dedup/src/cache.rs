@@ -8,6 +8,8 @@ use crate::slab::Slab;
 
 /// Least time between two readings of a partition because its entry reached less far back than its window.
 const REREAD_PAUSE: u32 = 30;
+/// How long a partition counts as shared after somebody else wrote to it.
+const SHARED_FOR: u32 = 10;
 /// Entries at the end of the order of use that one call looks at for being spent.
 const SPENT_PER_CALL: usize = 2;
 
@@ -25,11 +27,13 @@ pub struct Coverage {
     pub upto: Offset,
     /// `(above, upto]`: here one of the hashes may be stored.
     pub maybe: Option<(Offset, Offset)>,
+    /// Somebody else wrote to the partition a moment ago, so the log has probably grown beyond `upto`.
+    pub shared: bool,
 }
 
 impl Coverage {
     /// Nothing is known.
-    pub const NONE: Coverage = Coverage { from: -1, upto: -1, maybe: None };
+    pub const NONE: Coverage = Coverage { from: -1, upto: -1, maybe: None, shared: false };
 }
 
 /// Hashes stored directly before a commit that the cache may not know.
@@ -108,10 +112,13 @@ impl DedupCache {
         self.slab.touch(at);
         let Some(entry) = self.slab.get_mut(at) else { return Coverage::NONE };
         self.held -= entry.expire(now.0);
-        if entry.window == 0 || entry.upto() < 0 {
-            return Coverage::NONE;
+        Coverage {
+            // Without a window nothing is held; what is known is the end of the log.
+            from: if entry.window == 0 { entry.upto() } else { entry.from },
+            upto: entry.upto(),
+            maybe: entry.search(hashes),
+            shared: entry.overtaken > 0 && now.0 < entry.overtaken.saturating_add(SHARED_FOR),
         }
-        Coverage { from: entry.from, upto: entry.upto(), maybe: entry.search(hashes) }
     }
 
     /// Takes in a segment that this broker committed. Not to be called for one whose commit is not certain.
@@ -158,6 +165,9 @@ impl DedupCache {
             _ => self.replace(Entry::new(partition, before.from, commit.window, now.0)),
         };
         let entry = self.slab.get_mut(at)?;
+        if known.is_some() {
+            entry.overtaken = now.0;
+        }
         let skipped = (entry.upto() - before.from) as usize * HASH_LEN;
         let missing = before.hashes.get(skipped..).unwrap_or_default();
         self.held += entry.append(missing, now.0, now.0);
@@ -165,17 +175,17 @@ impl DedupCache {
     }
 
     /// Takes in what was read back: the newest part of a log, and then what precedes the part that is known. A page that
-    /// fits neither is ignored.
-    pub fn fill(&mut self, partition: PartitionId, page: Page<'_>, now: Tick) {
+    /// fits neither is ignored; whether it was taken.
+    pub fn fill(&mut self, partition: PartitionId, page: Page<'_>, now: Tick) -> bool {
         if page.from < -1 || page.hashes.len() as Offset != (page.upto - page.from) * 16 {
-            return;
+            return false;
         }
         let stored = now.0.saturating_sub(page.age);
         match self.slab.find(partition) {
             Some(at) => {
-                let Some(entry) = self.slab.get_mut(at) else { return };
+                let Some(entry) = self.slab.get_mut(at) else { return false };
                 if entry.from != page.upto || entry.window == 0 {
-                    return;
+                    return false;
                 }
                 self.held += entry.prepend(page.hashes, stored);
             }
@@ -190,6 +200,7 @@ impl DedupCache {
             }
         }
         self.tidy(now);
+        true
     }
 
     /// PostgreSQL had to look below the known stretch: it found rows there that are still inside the window. Forgets

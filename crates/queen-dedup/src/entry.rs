@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) older: u32,
     /// Seconds at which it was read from PostgreSQL or made.
     pub(crate) made: u32,
+    /// Seconds at which somebody else was seen to write to the partition, 0 for never.
+    pub(crate) overtaken: u32,
 }
 
 impl Entry {
@@ -40,6 +42,7 @@ impl Entry {
             newer: u32::MAX,
             older: u32::MAX,
             made: now,
+            overtaken: 0,
         }
     }
 

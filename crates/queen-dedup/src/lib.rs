@@ -31,8 +31,9 @@
 //! // The first segment of a log: nothing lies before it, so all is known.
 //! let commit = Commit { base: 0, hashes: &[1; 16], before: None, window: 3600 };
 //! cache.extend(partition, commit, Tick(0));
-//! assert_eq!(cache.ask(partition, &[2; 16], Tick(1)), Coverage { from: -1, upto: 0, maybe: None });
-//! assert_eq!(cache.ask(partition, &[1; 16], Tick(1)), Coverage { from: -1, upto: 0, maybe: Some((-1, 0)) });
+//! let known = Coverage { from: -1, upto: 0, maybe: None, shared: false };
+//! assert_eq!(cache.ask(partition, &[2; 16], Tick(1)), known);
+//! assert_eq!(cache.ask(partition, &[1; 16], Tick(1)), Coverage { maybe: Some((-1, 0)), ..known });
 //! ```
 
 mod cache;

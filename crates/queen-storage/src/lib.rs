@@ -25,7 +25,7 @@ use queen_types::{PartitionId, QueueName, TenantId};
 
 pub use error::StorageError;
 pub use ids::PartitionKey;
-pub use push::{FrameVerdict, Lane, NewFrame};
+pub use push::{DedupStats, FrameVerdict, Lane, NewFrame};
 pub use transaction::{TxnFailure, TxnPush, TxnPushed, TxnSuccess};
 
 /// How segments are written.
@@ -35,11 +35,17 @@ pub struct StorageOptions {
     pub zstd_level: i32,
     /// Bounds of one segment.
     pub limits: Limits,
+    /// Memory for the hashes of stored transaction ids, in bytes; 0: none are remembered, and every push searches.
+    pub dedup_cache_bytes: usize,
 }
 
 impl Default for StorageOptions {
     fn default() -> Self {
-        StorageOptions { zstd_level: queen_segment::DEFAULT_LEVEL, limits: Limits::default() }
+        StorageOptions {
+            zstd_level: queen_segment::DEFAULT_LEVEL,
+            limits: Limits::default(),
+            dedup_cache_bytes: 64 * 1024 * 1024,
+        }
     }
 }
 
@@ -53,6 +59,7 @@ struct Inner {
     pool: Pool,
     options: StorageOptions,
     ids: ids::IdCache,
+    known: push::Known,
     packers: Mutex<Vec<Packer>>,
 }
 
@@ -65,6 +72,7 @@ impl Storage {
         Storage {
             inner: Arc::new(Inner {
                 pool,
+                known: push::Known::new(options.dedup_cache_bytes),
                 options,
                 ids: ids::IdCache::default(),
                 packers: Mutex::new(Vec::new()),
