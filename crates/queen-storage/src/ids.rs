@@ -117,6 +117,14 @@ pub(crate) async fn resolve(
     Ok(found)
 }
 
+/// A partition that exists.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) id: PartitionId,
+    /// It did not exist when the call began.
+    pub(crate) created: bool,
+}
+
 /// Ids of all keys; what is missing is created, queues first, both in the order of their unique keys.
 ///
 /// # Errors
@@ -125,7 +133,7 @@ pub(crate) async fn resolve_or_create(
     on: &mut On<'_, '_>,
     keys: &[&PartitionKey],
     created_by: &str,
-) -> Result<Vec<PartitionId>, StorageError> {
+) -> Result<Vec<Found>, StorageError> {
     let mut attempt = 1;
     loop {
         match resolve_or_create_once(on, keys, created_by).await {
@@ -139,17 +147,21 @@ async fn resolve_or_create_once(
     on: &mut On<'_, '_>,
     keys: &[&PartitionKey],
     created_by: &str,
-) -> Result<Vec<PartitionId>, StorageError> {
+) -> Result<Vec<Found>, StorageError> {
     let mut found = resolve(on, keys).await?;
     let missing: Vec<usize> = (0..keys.len()).filter(|i| found[*i].is_none()).collect();
     if !missing.is_empty() {
         let wanted: Vec<&PartitionKey> = missing.iter().map(|i| keys[*i]).collect();
         create(on, &wanted, created_by).await?;
-        for (i, id) in missing.into_iter().zip(resolve(on, &wanted).await?) {
-            found[i] = id;
+        for (i, id) in missing.iter().zip(resolve(on, &wanted).await?) {
+            found[*i] = id;
         }
     }
-    found.into_iter().map(|id| id.ok_or(StorageError::Gone("the queue"))).collect()
+    let found = found.into_iter().enumerate().map(|(i, id)| {
+        let id = id.ok_or(StorageError::Gone("the queue"))?;
+        Ok(Found { id, created: missing.binary_search(&i).is_ok() })
+    });
+    found.collect()
 }
 
 async fn create(on: &mut On<'_, '_>, keys: &[&PartitionKey], created_by: &str) -> Result<(), StorageError> {

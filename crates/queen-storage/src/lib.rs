@@ -26,7 +26,7 @@ use queen_types::{PartitionId, QueueName, TenantId};
 pub use error::StorageError;
 pub use ids::PartitionKey;
 pub use lease::Extended;
-pub use push::{FrameVerdict, Lane, NewFrame};
+pub use push::{DedupStats, FrameVerdict, Lane, NewFrame};
 pub use transaction::{TxnFailure, TxnPush, TxnPushed, TxnSuccess};
 
 /// How segments are written.
@@ -39,6 +39,8 @@ pub struct StorageOptions {
     /// A claim that only hands out leases does not wait for the server's disk: a crash of the server may forget the
     /// leases of its last moments, whose messages are then delivered again.
     pub relaxed_leases: bool,
+    /// Memory for the hashes of stored transaction ids, in bytes; 0: none are remembered, and every push searches.
+    pub dedup_cache_bytes: usize,
 }
 
 impl Default for StorageOptions {
@@ -47,6 +49,7 @@ impl Default for StorageOptions {
             zstd_level: queen_segment::DEFAULT_LEVEL,
             limits: Limits::default(),
             relaxed_leases: true,
+            dedup_cache_bytes: 64 * 1024 * 1024,
         }
     }
 }
@@ -61,6 +64,7 @@ struct Inner {
     pool: Pool,
     options: StorageOptions,
     ids: ids::IdCache,
+    known: push::Known,
     packers: Mutex<Vec<Packer>>,
 }
 
@@ -73,6 +77,7 @@ impl Storage {
         Storage {
             inner: Arc::new(Inner {
                 pool,
+                known: push::Known::new(options.dedup_cache_bytes),
                 options,
                 ids: ids::IdCache::default(),
                 packers: Mutex::new(Vec::new()),

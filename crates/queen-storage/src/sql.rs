@@ -14,6 +14,8 @@ statements! {
     PUSH_PROVISION_QUEUES = "push/provision_queues.sql";
     PUSH_PROVISION_PARTITIONS = "push/provision_partitions.sql";
     PUSH_LOCK = "push/lock.sql";
+    PUSH_HASHES = "push/hashes.sql";
+    PUSH_INSERT_CLEAR = "push/insert_clear.sql";
     PUSH_INSERT = "push/insert.sql";
     SEGMENT_COVER = "segment/cover.sql";
     POP_CANDIDATES = "pop/candidates.sql";

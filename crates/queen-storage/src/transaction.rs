@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use queen_pg::{Tx, step};
+use queen_dedup::Coverage;
+use queen_pg::Tx;
 use queen_segment::split;
 use queen_types::{LeaseId, MessageId, Offset, PartitionId, TenantId};
 
 use crate::ack::{self, AckEffects, AckRequest, Answer, Bundle, Work};
 use crate::ids::{On, PartitionKey, resolve_or_create};
-use crate::push::{ENCRYPTED, InsertParams, NewFrame, Outgoing, Written, read_written};
-use crate::{Storage, StorageError, sql};
+use crate::push::{Answers, InsertParams, NewFrame, Outgoing, Via, Written, read_answers, steps};
+use crate::{Storage, StorageError};
 
 /// One message of a transaction.
 #[derive(Debug, Clone)]
@@ -139,9 +140,14 @@ impl Storage {
         required: &[LeaseId],
     ) -> Result<TxnSuccess, TxnFailure> {
         let mut conn = self.inner.pool.get().await?;
+        let known = lanes.keys.iter().filter_map(|key| self.inner.ids.get(key));
+        self.read_back(&mut conn, known).await;
+        if conn.is_closed() {
+            conn = self.inner.pool.get().await?;
+        }
         let mut tx = conn.begin();
-        let ids = match self.append(&mut tx, pushes, lanes).await {
-            Ok(ids) => ids,
+        let Appended { ids, outgoing, answers } = match self.append(&mut tx, pushes, lanes).await {
+            Ok(appended) => appended,
             Err(failure) => {
                 tx.rollback().await?;
                 return Err(self.name_duplicates(failure).await?);
@@ -154,7 +160,11 @@ impl Storage {
             tx.rollback().await?;
             return Err(failure);
         }
-        let (answers, effects) = work.finish(tx, acks).await?;
+        let finished = work.finish(tx, acks).await;
+        let (acked, effects) = finished.inspect_err(|_| self.inner.known.forget(ids.iter().copied()))?;
+        if let Some(answers) = answers {
+            self.inner.known.learn(&outgoing, &answers, Via::Search);
+        }
         for (key, id) in lanes.keys.iter().zip(&ids) {
             self.inner.ids.put((*key).clone(), *id);
         }
@@ -169,7 +179,7 @@ impl Storage {
             partition: ids[lane_of[leader]],
             duplicate: *leader != i,
         });
-        Ok(TxnSuccess { pushes: pushed.collect(), acks: answers, effects })
+        Ok(TxnSuccess { pushes: pushed.collect(), acks: acked, effects })
     }
 
     /// Appends every lane inside the transaction; the ids of the lanes' partitions come back.
@@ -178,16 +188,17 @@ impl Storage {
         tx: &mut Tx<'_>,
         pushes: &[TxnPush],
         lanes: &Lanes<'_>,
-    ) -> Result<Vec<PartitionId>, Appended> {
+    ) -> Result<Appended, NotAppended> {
         if lanes.keys.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Appended { ids: Vec::new(), outgoing: Vec::new(), answers: None });
         }
         let known: Vec<Option<PartitionId>> = lanes.keys.iter().map(|key| self.inner.ids.get(key)).collect();
-        let ids = if known.iter().all(Option::is_some) {
+        let ids: Vec<PartitionId> = if known.iter().all(Option::is_some) {
             known.into_iter().flatten().collect()
         } else {
             // What is made here must not be seen if we roll back, so it is made inside the transaction.
-            resolve_or_create(&mut On::Tx(tx), &lanes.keys, "transaction").await?
+            let found = resolve_or_create(&mut On::Tx(tx), &lanes.keys, "transaction").await?;
+            found.into_iter().map(|found| found.id).collect()
         };
         let mut outgoing = Vec::new();
         // For each segment its lane and the positions of its pushes.
@@ -199,34 +210,23 @@ impl Storage {
             outgoing.extend(self.pack(frames).into_iter().map(|segment| Outgoing {
                 partition: ids[lane],
                 segment,
-                vouched: -1,
+                known: Coverage::NONE,
             }));
         }
-        let params = InsertParams::of(&outgoing);
-        let answers = tx
-            .run(&[
-                step(sql::PUSH_LOCK, &[&params.lock]),
-                step(
-                    sql::PUSH_INSERT,
-                    &[
-                        &params.partitions,
-                        &params.frames,
-                        &params.hashes,
-                        &params.blobs,
-                        &params.vouched,
-                        &ENCRYPTED,
-                    ],
-                ),
-            ])
-            .await
-            .map_err(StorageError::from)?;
-        let rows = answers.get(1).ok_or(StorageError::Misaligned("transaction push"))?;
-        let written = read_written(rows, outgoing.len())?;
+        let plan = self.inner.known.ask(&mut outgoing, &HashSet::new());
+        let params = InsertParams::of(&outgoing, plan.server);
+        let (locks, values) = (params.locks(), params.values(Via::Search));
+        let rows = tx.run(&steps(Via::Search, &locks, &values)).await.map_err(StorageError::from)?;
+        let rows = rows.get(1).ok_or(StorageError::Misaligned("transaction push"))?;
+        let answers = read_answers(Via::Search, rows, outgoing.len())?;
         let mut repeats: Vec<(usize, (PartitionId, Offset))> = Vec::new();
-        for ((written, origin), out) in written.iter().zip(&origin).zip(&outgoing) {
+        for ((written, origin), out) in answers.written.iter().zip(&origin).zip(&outgoing) {
             match written {
                 Written::At(..) => {}
                 Written::Sealed => return Err(StorageError::Sealed.into()),
+                Written::Unclear => {
+                    return Err(StorageError::Misaligned("a transaction push was not searched").into());
+                }
                 Written::Gone => return Err(StorageError::Gone("the partition").into()),
                 Written::Repeats(frames) => repeats.extend(
                     frames
@@ -235,17 +235,17 @@ impl Storage {
                 ),
             }
         }
-        if written.iter().all(|w| matches!(w, Written::At(..))) {
-            Ok(ids)
+        if answers.written.iter().all(|w| matches!(w, Written::At(..))) {
+            Ok(Appended { ids, outgoing, answers: Some(answers) })
         } else {
-            Err(Appended::Repeats(repeats))
+            Err(NotAppended::Repeats(repeats))
         }
     }
 
-    async fn name_duplicates(&self, failure: Appended) -> Result<TxnFailure, TxnFailure> {
+    async fn name_duplicates(&self, failure: NotAppended) -> Result<TxnFailure, TxnFailure> {
         match failure {
-            Appended::Failed(error) => Ok(TxnFailure::Storage(error)),
-            Appended::Repeats(repeats) => {
+            NotAppended::Failed(error) => Ok(TxnFailure::Storage(error)),
+            NotAppended::Repeats(repeats) => {
                 let at: Vec<_> = repeats.iter().map(|(_, at)| *at).collect();
                 let ids = self.message_ids(&at).await.unwrap_or_else(|_| vec![MessageId::ZERO; at.len()]);
                 let mut named: Vec<_> = repeats.iter().map(|(push, _)| *push).zip(ids).collect();
@@ -256,15 +256,24 @@ impl Storage {
     }
 }
 
+/// Pushes of a transaction that is not committed yet.
+struct Appended {
+    /// The partitions of the lanes.
+    ids: Vec<PartitionId>,
+    outgoing: Vec<Outgoing>,
+    /// `None` without pushes.
+    answers: Option<Answers>,
+}
+
 /// Why the pushes of a transaction were not appended.
-enum Appended {
+enum NotAppended {
     Failed(StorageError),
     Repeats(Vec<(usize, (PartitionId, Offset))>),
 }
 
-impl From<StorageError> for Appended {
+impl From<StorageError> for NotAppended {
     fn from(error: StorageError) -> Self {
-        Appended::Failed(error)
+        NotAppended::Failed(error)
     }
 }
 

@@ -72,6 +72,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "queen-segment", layer: Layer::One, queen: &["queen-types"], outside: &[] },
     Row { name: "queen-admission", layer: Layer::One, queen: &["queen-types"], outside: &["tokio:sync"] },
     Row { name: "queen-hotlist", layer: Layer::One, queen: &["queen-types"], outside: &[] },
+    Row { name: "queen-dedup", layer: Layer::One, queen: &["queen-types"], outside: &[] },
     Row { name: "queen-fusion", layer: Layer::One, queen: &["queen-types"], outside: &[] },
     Row { name: "queen-ephemeral", layer: Layer::One, queen: &["queen-types"], outside: &[] },
     Row {
@@ -97,7 +98,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "queen-storage",
         layer: Layer::TwoA,
-        queen: &["queen-types", "queen-segment", "queen-pg"],
+        queen: &["queen-types", "queen-segment", "queen-dedup", "queen-pg"],
         outside: &["tokio", "tokio-postgres"],
     },
     Row { name: "queen-spool", layer: Layer::TwoA, queen: &["queen-types"], outside: &["tokio"] },

@@ -1,21 +1,30 @@
 //! Appending: one routine for every writer, with deduplication and survivors inside.
 //!
 //! One round locks the partitions, probes and inserts, all in one round trip. A partition some of whose frames are
-//! stored already writes nothing in that round; its remaining frames go again in the next. A permanent error of a round
-//! over several partitions is pinned on the partitions that cause it by running each alone.
+//! stored already writes nothing in that round; its remaining frames go again in the next. So does a partition that was
+//! to be written without a search and turned out to need one. A permanent error of a round over several partitions is
+//! pinned on the partitions that cause it by running each alone.
 
-use std::collections::HashMap;
+mod insert;
+mod known;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use queen_pg::{Row, step};
+use queen_dedup::Coverage;
 use queen_segment::{FrameRef, PackedSegment, split};
 use queen_types::{FailureClass, MessageId, Offset, PartitionId, TransactionId, Uuid};
 use rand::Rng;
 
 use crate::ids::{On, PartitionKey, resolve_or_create};
-use crate::{Storage, StorageError, sql};
+use crate::{Storage, StorageError};
+
+pub use known::DedupStats;
+
+pub(crate) use insert::{Answers, InsertParams, Outgoing, Via, Written, read_answers, steps};
+pub(crate) use known::Known;
 
 /// How often a round that the server rolled back for a passing reason is repeated in place.
 const ATTEMPTS: u32 = 3;
@@ -81,82 +90,13 @@ pub enum FrameVerdict {
     Failed(Arc<StorageError>),
 }
 
-/// A packed segment on its way into a partition.
-pub(crate) struct Outgoing {
-    pub(crate) partition: PartitionId,
-    pub(crate) segment: PackedSegment,
-    /// No hash of the segment occurs at or below this offset; -1 vouches for nothing.
-    pub(crate) vouched: Offset,
-}
-
-/// What the insert statement says of one segment.
-pub(crate) enum Written {
-    /// Stored from this offset on.
-    At(Offset),
-    /// Not stored: these frames of the segment repeat stored ones at these offsets. Empty when another segment of the
-    /// partition was the reason.
-    Repeats(Vec<(usize, Offset)>),
-    /// Not stored: the queue takes only encrypted payloads.
-    Sealed,
-    /// The partition does not exist.
-    Gone,
-}
-
-/// Whether the frames on their way are encryption envelopes; nothing encrypts yet.
-pub(crate) const ENCRYPTED: bool = false;
-
-/// Binds outgoing segments to the parameters of `push/lock.sql` and `push/insert.sql`.
-pub(crate) struct InsertParams<'a> {
-    pub(crate) lock: Vec<Uuid>,
-    pub(crate) partitions: Vec<Uuid>,
-    pub(crate) frames: Vec<i32>,
-    pub(crate) hashes: Vec<&'a [u8]>,
-    pub(crate) blobs: Vec<&'a [u8]>,
-    pub(crate) vouched: Vec<Offset>,
-}
-
-impl<'a> InsertParams<'a> {
-    pub(crate) fn of(outgoing: &'a [Outgoing]) -> Self {
-        let mut lock: Vec<Uuid> = outgoing.iter().map(|o| o.partition.0).collect();
-        lock.sort_unstable();
-        lock.dedup();
-        InsertParams {
-            lock,
-            partitions: outgoing.iter().map(|o| o.partition.0).collect(),
-            frames: outgoing.iter().map(|o| i32::try_from(o.segment.count).unwrap_or(i32::MAX)).collect(),
-            hashes: outgoing.iter().map(|o| o.segment.hashes.as_slice()).collect(),
-            blobs: outgoing.iter().map(|o| o.segment.blob.as_slice()).collect(),
-            vouched: outgoing.iter().map(|o| o.vouched).collect(),
-        }
-    }
-}
-
-pub(crate) fn read_written(rows: &[Row], segments: usize) -> Result<Vec<Written>, StorageError> {
-    let mut written: Vec<Written> = (0..segments).map(|_| Written::Gone).collect();
-    for row in rows {
-        let index: i32 = row.get(0);
-        let slot = usize::try_from(index).ok().and_then(|i| written.get_mut(i));
-        let slot = slot.ok_or(StorageError::Misaligned("push"))?;
-        let base: Option<Offset> = row.get(2);
-        *slot = match base {
-            Some(base) => Written::At(base),
-            None if row.get(5) => Written::Sealed,
-            None => {
-                let frames: Vec<i32> = row.get::<_, Option<_>>(3).unwrap_or_default();
-                let originals: Vec<Offset> = row.get::<_, Option<_>>(4).unwrap_or_default();
-                let frames = frames.into_iter().map(|f| usize::try_from(f).unwrap_or(usize::MAX));
-                Written::Repeats(frames.zip(originals).collect())
-            }
-        };
-    }
-    Ok(written)
-}
-
 /// Frames of a lane that are not decided yet.
 struct Pending {
     lane: usize,
     frames: Vec<usize>,
     vanished: u32,
+    /// Something that was taken for known was not; it has to be searched.
+    unclear: bool,
 }
 
 /// A frame known to repeat a stored one, whose id is still to be read.
@@ -193,9 +133,15 @@ impl Storage {
         };
         let mut work: Vec<Pending> = (0..lanes.len())
             .filter(|lane| !lanes[*lane].frames.is_empty())
-            .map(|lane| Pending { lane, frames: (0..lanes[lane].frames.len()).collect(), vanished: 0 })
+            .map(|lane| Pending {
+                lane,
+                frames: (0..lanes[lane].frames.len()).collect(),
+                vanished: 0,
+                unclear: false,
+            })
             .collect();
-        // Each round decides at least one frame of every lane that comes back, or counts it as vanished.
+        // Each round decides at least one frame of every lane that comes back, or counts it as vanished, or sends it to
+        // the search.
         while !work.is_empty() {
             work = self.round(&mut progress, work).await;
         }
@@ -257,7 +203,12 @@ impl Storage {
         work: &[Pending],
     ) -> Result<Vec<(PartitionId, Vec<Written>)>, StorageError> {
         let mut conn = self.inner.pool.get().await?;
-        let ids = self.ids_of(&mut On::Conn(&mut conn), work.iter().map(|p| &lanes[p.lane].key)).await?;
+        let (ids, fresh) =
+            self.ids_of(&mut On::Conn(&mut conn), work.iter().map(|p| &lanes[p.lane].key)).await?;
+        self.read_back(&mut conn, ids.iter().filter(|id| !fresh.contains(*id)).copied()).await;
+        if conn.is_closed() {
+            conn = self.inner.pool.get().await?;
+        }
         let mut outgoing = Vec::new();
         let mut counts = Vec::with_capacity(work.len());
         for (pending, partition) in work.iter().zip(&ids) {
@@ -267,48 +218,45 @@ impl Storage {
             outgoing.extend(segments.into_iter().map(|segment| Outgoing {
                 partition: *partition,
                 segment,
-                vouched: -1,
+                known: Coverage::NONE,
             }));
         }
-        let params = InsertParams::of(&outgoing);
-        let answers = conn
-            .transact(&[
-                step(sql::PUSH_LOCK, &[&params.lock]),
-                step(
-                    sql::PUSH_INSERT,
-                    &[
-                        &params.partitions,
-                        &params.frames,
-                        &params.hashes,
-                        &params.blobs,
-                        &params.vouched,
-                        &ENCRYPTED,
-                    ],
-                ),
-            ])
-            .await?;
-        let rows = answers.get(1).ok_or(StorageError::Misaligned("push"))?;
-        let mut written = read_written(rows, outgoing.len())?.into_iter();
+        let plan = self.inner.known.ask(&mut outgoing, &fresh);
+        let via = if work.iter().any(|p| p.unclear) { Via::Search } else { plan.via };
+        let params = InsertParams::of(&outgoing, plan.server);
+        let (locks, values) = (params.locks(), params.values(via));
+        let result = conn.transact(&steps(via, &locks, &values)).await.map_err(StorageError::from);
+        let answers = result.and_then(|rows| {
+            read_answers(via, rows.get(1).ok_or(StorageError::Misaligned("push"))?, outgoing.len())
+        });
+        let answers = answers.inspect_err(|_| self.inner.known.forget(ids.iter().copied()))?;
+        self.inner.known.learn(&outgoing, &answers, via);
+        let mut written = answers.written.into_iter();
         Ok(ids.into_iter().zip(counts).map(|(id, n)| (id, written.by_ref().take(n).collect())).collect())
     }
 
-    /// Ids of partitions, created where missing, through the cache.
+    /// Ids of partitions, created where missing, through the cache; and those that were missing.
     async fn ids_of<'k>(
         &self,
         on: &mut On<'_, '_>,
         keys: impl Iterator<Item = &'k PartitionKey>,
-    ) -> Result<Vec<PartitionId>, StorageError> {
+    ) -> Result<(Vec<PartitionId>, HashSet<PartitionId>), StorageError> {
         let keys: Vec<&PartitionKey> = keys.collect();
+        let mut fresh = HashSet::new();
         let mut ids: Vec<Option<PartitionId>> = keys.iter().map(|key| self.inner.ids.get(key)).collect();
         let unknown: Vec<usize> = (0..ids.len()).filter(|i| ids[*i].is_none()).collect();
         if !unknown.is_empty() {
             let asked: Vec<&PartitionKey> = unknown.iter().map(|i| keys[*i]).collect();
-            for (i, id) in unknown.into_iter().zip(resolve_or_create(on, &asked, "push").await?) {
-                self.inner.ids.put(keys[i].clone(), id);
-                ids[i] = Some(id);
+            for (i, found) in unknown.into_iter().zip(resolve_or_create(on, &asked, "push").await?) {
+                self.inner.ids.put(keys[i].clone(), found.id);
+                ids[i] = Some(found.id);
+                if found.created {
+                    fresh.insert(found.id);
+                }
             }
         }
-        ids.into_iter().map(|id| id.ok_or(StorageError::Misaligned("resolve"))).collect()
+        let ids: Option<Vec<PartitionId>> = ids.into_iter().collect();
+        Ok((ids.ok_or(StorageError::Misaligned("resolve"))?, fresh))
     }
 
     /// Packs a run of frames into as many segments as its bounds ask for.
@@ -362,6 +310,11 @@ fn settle(
         progress.fail(&pending, &Arc::new(StorageError::Sealed));
         return None;
     }
+    if written.iter().any(|w| matches!(w, Written::Unclear)) {
+        // Nothing was written of the partition. The search that follows cannot end here again.
+        pending.unclear = true;
+        return Some(pending);
+    }
     let lane = &progress.lanes[pending.lane];
     let frames = pending.frames.iter().map(|f| lane.frames[*f].as_ref());
     let cuts = split(&storage.inner.options.limits, frames.map(|f| f.decoded_len()));
@@ -391,7 +344,7 @@ fn settle(
                     }
                 }
             }
-            Written::Gone | Written::Sealed => {}
+            Written::Gone | Written::Sealed | Written::Unclear => {}
         }
     }
     if left.is_empty() {
