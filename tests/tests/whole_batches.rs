@@ -1,0 +1,476 @@
+//! Acks of whole batches, which take a way of their own: the answers and rows are those of any other ack, and many of
+//! them share a commit.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use queen_core::api::{AckItem, AckResult, PopAnswer, PopRequest};
+use queen_core::{Broker, BrokerOptions};
+use queen_testkit::{TestDb, wait_until};
+use queen_tests::build::{ack, acks, group, item, keys, pop, pop_partition, queue};
+use queen_tests::tables::check_tables;
+use queen_types::{AckStatus, Group, LeaseId, PartitionId, PushStatus, TenantId, Uuid};
+use tokio_postgres::Client;
+
+const T: TenantId = TenantId::DEFAULT;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A database that counts what the item-by-item way writes: it inserts on conflict, the other one updates.
+async fn database() -> anyhow::Result<(TestDb, Client)> {
+    let db = queen_testkit::db().await?;
+    let client = db.connect().await?;
+    client
+        .batch_execute(
+            "CREATE TABLE public.slow (partition_id uuid);
+             CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS
+                 $$ BEGIN INSERT INTO public.slow VALUES (NEW.partition_id); RETURN NEW; END $$;
+             CREATE TRIGGER note BEFORE INSERT ON queen.log_consumers FOR EACH ROW
+                 WHEN (COALESCE(NEW.worker_id, '') = '') EXECUTE FUNCTION public.note()",
+        )
+        .await?;
+    Ok((db, client))
+}
+
+async fn broker(db: &TestDb, options: BrokerOptions) -> anyhow::Result<Broker> {
+    Ok(Broker::start(BrokerOptions { pg: db.options(), ..options }).await?)
+}
+
+async fn slow_writes(client: &Client) -> anyhow::Result<i64> {
+    Ok(client.query_one("SELECT count(*) FROM public.slow", &[]).await?.get(0))
+}
+
+async fn push(broker: &Broker, queue: &str, partition: &str, keys: &[&str]) -> anyhow::Result<()> {
+    for key in keys {
+        let pushed = broker.push(T, vec![item(queue, partition, key)], None).await;
+        ensure!(pushed[0].status == PushStatus::Queued, "{pushed:?}");
+    }
+    Ok(())
+}
+
+/// Every cursor of the queue, without what differs between two runs of the same.
+async fn cursors(client: &Client, queue: &str) -> anyhow::Result<Vec<String>> {
+    let sql = "SELECT p.name || ' ' || (to_jsonb(c) - 'partition_id' - 'created_at' - 'worker_id' - 'lease_expires_at'
+                      - 'lease_acquired_at' || jsonb_build_object('leased', c.worker_id IS NOT NULL,
+                      'acquired', c.lease_acquired_at IS NOT NULL))::text
+               FROM queen.log_consumers c JOIN queen.log_partitions p ON p.id = c.partition_id
+               JOIN queen.queues q ON q.id = p.queue_id WHERE q.name = $1 ORDER BY p.name, c.consumer_group";
+    Ok(client.query(sql, &[&queue]).await?.iter().map(|row| row.get(0)).collect())
+}
+
+/// The ways to take a delivered batch to an end, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Whole,
+    Single,
+    Shuffled,
+    Repeated,
+    Twice,
+    ThroughExtension,
+    AfterRetries,
+    RepeatingKeysInside,
+    RepeatingKeysAtTheEnd,
+    WithoutTheLast,
+    WithoutTheFirst,
+    PartThenAll,
+    OneFailed,
+    OneToRetry,
+    OneDead,
+    OneForeignMore,
+    OneForeignInstead,
+    WrongLease,
+    NoLease,
+    TwoLeases,
+    WrongGroup,
+    WrongTenant,
+    Expired,
+    TakenOver,
+    GroupDeleted,
+    QueueDeleted,
+}
+
+use Case::*;
+
+const WHOLE: [Case; 6] = [Whole, Single, Shuffled, Repeated, ThroughExtension, RepeatingKeysInside];
+const OTHER: [Case; 20] = [
+    Twice,
+    AfterRetries,
+    RepeatingKeysAtTheEnd,
+    WithoutTheLast,
+    WithoutTheFirst,
+    PartThenAll,
+    OneFailed,
+    OneToRetry,
+    OneDead,
+    OneForeignMore,
+    OneForeignInstead,
+    WrongLease,
+    NoLease,
+    TwoLeases,
+    WrongGroup,
+    WrongTenant,
+    Expired,
+    TakenOver,
+    GroupDeleted,
+    QueueDeleted,
+];
+
+async fn play(
+    broker: &Broker,
+    client: &Client,
+    name: &str,
+    case: Case,
+) -> anyhow::Result<Vec<Vec<AckResult>>> {
+    let all: &[&str] = match case {
+        Single => &["a"],
+        RepeatingKeysInside => &["a", "b", "a", "c"],
+        RepeatingKeysAtTheEnd => &["a", "b", "c", "a"],
+        _ => &["a", "b", "c", "d"],
+    };
+    let edit = queen_types::OptionsEdit { dedup_window_seconds: Some(0), ..Default::default() };
+    let request = queen_core::api::ConfigureRequest { queue: queue(name), replace: false, edit };
+    broker.configure(T, request).await?;
+    push(broker, name, "p", all).await?;
+    let seconds = matches!(case, Expired | TakenOver).then_some(1);
+    let request = PopRequest { lease_seconds: seconds, ..pop(name, 9) };
+    let mut held = broker.pop(T, request.clone()).await?;
+    ensure!(keys(&held) == all, "{held:?}");
+    if case == AfterRetries {
+        for _ in 0..2 {
+            broker.ack(T, Group::queue_mode(), acks(&held, AckStatus::Failed)).await;
+            held = broker.pop(T, request.clone()).await?;
+            ensure!(keys(&held) == all, "{held:?}");
+        }
+    }
+    let lease = held.lease.clone().context("a lease")?;
+    let partition = held.partitions[0].partition_id;
+    let mut items = acks(&held, AckStatus::Completed);
+    let mut more: Vec<Vec<AckItem>> = Vec::new();
+    let (mut tenant, mut whose) = (T, Group::queue_mode());
+    match case {
+        Shuffled => items.reverse(),
+        Repeated => items.extend(acks(&held, AckStatus::Completed)),
+        Twice => more.push(items.clone()),
+        ThroughExtension => {
+            let extended = broker.extend_lease(T, &lease, 500).await?;
+            ensure!(extended.renewed == 1, "{extended:?}");
+        }
+        WithoutTheLast => more.push(vec![items.pop().context("an item")?]),
+        WithoutTheFirst => more.push(vec![items.remove(0)]),
+        PartThenAll => {
+            more.push(items.clone());
+            items.truncate(2);
+        }
+        OneFailed => items[2].status = AckStatus::Failed,
+        OneToRetry => items[3].status = AckStatus::Retry,
+        OneDead => items[0].status = AckStatus::Dlq,
+        OneForeignMore => items.push(ack(partition, Some(&lease), "foreign", AckStatus::Completed)),
+        OneForeignInstead => items[1].transaction_id = "foreign".to_owned(),
+        WrongLease => items.iter_mut().for_each(|i| i.lease = Some(LeaseId::mint())),
+        NoLease => items.iter_mut().for_each(|i| i.lease = None),
+        TwoLeases => items.extend(all.iter().map(|key| ack(partition, None, key, AckStatus::Completed))),
+        WrongGroup => whose = group("other"),
+        WrongTenant => tenant = TenantId(Uuid::from_u128(77)),
+        Expired | TakenOver => {
+            tokio::time::sleep(Duration::from_millis(1100)).await;
+            if case == TakenOver {
+                let taken = broker.pop(T, pop(name, 9)).await?;
+                ensure!(keys(&taken) == all, "{taken:?}");
+            }
+        }
+        GroupDeleted => {
+            client
+                .execute("DELETE FROM queen.log_consumers WHERE partition_id = $1", &[&partition.0])
+                .await?;
+        }
+        QueueDeleted => {
+            broker.delete_queue(T, &queue(name)).await?;
+        }
+        Whole | Single | AfterRetries | RepeatingKeysInside | RepeatingKeysAtTheEnd => {}
+    }
+    let mut results = vec![broker.ack(tenant, whose, items).await];
+    for items in more {
+        results.push(broker.ack(T, Group::queue_mode(), items).await);
+    }
+    Ok(results)
+}
+
+/// Broken by a whole batch that is answered or written in another way than its items would be, and by a memory that takes
+/// for whole what is not, or for held what is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_ways_answer_and_write_the_same() -> anyhow::Result<()> {
+    let (db, client) = database().await?;
+    let slow = broker(&db, BrokerOptions { ack_registry: false, ..queen_tests::options() }).await?;
+    let fast = broker(&db, queen_tests::options()).await?;
+    let alone = broker(&db, BrokerOptions { ack_fusion: false, ..queen_tests::options() }).await?;
+    for case in WHOLE.into_iter().chain(OTHER) {
+        let expected = play(&slow, &client, &format!("{case:?}.slow"), case).await?;
+        let rows = cursors(&client, &format!("{case:?}.slow")).await?;
+        for (way, broker) in [("fast", &fast), ("alone", &alone)] {
+            let before = slow_writes(&client).await?;
+            let name = format!("{case:?}.{way}");
+            let results = play(broker, &client, &name, case).await?;
+            ensure!(results == expected, "{name}: {results:#?}, not {expected:#?}");
+            let found = cursors(&client, &name).await?;
+            ensure!(found == rows, "{name}: {found:#?}, not {rows:#?}");
+            if WHOLE.contains(&case) {
+                ensure!(slow_writes(&client).await? == before, "{name} went item by item");
+                ensure!(results[0].iter().all(|r| r.success && r.lease_released), "{name}: {results:?}");
+            }
+        }
+        check_tables(&client).await.with_context(|| format!("{case:?}"))?;
+    }
+    for broker in [slow, fast, alone] {
+        broker.shutdown().await;
+    }
+    Ok(())
+}
+
+/// One request over several partitions: whole, in part, under a lost lease, and without a partition. Answers stand where
+/// their items stood, and only what is not whole goes item by item.
+#[tokio::test]
+async fn a_request_of_both_kinds_is_answered_in_order() -> anyhow::Result<()> {
+    let (db, client) = database().await?;
+    let broker = broker(&db, queen_tests::options()).await?;
+    for partition in ["a", "b", "c", "d"] {
+        push(&broker, "q", partition, &["x", "y"]).await?;
+    }
+    let held = broker.pop(T, PopRequest { partitions: None, ..pop("q", 99) }).await?;
+    ensure!(held.partitions.len() == 4, "{held:?}");
+    let id = |name: &str| {
+        held.partitions
+            .iter()
+            .find(|p| p.partition.as_str() == name)
+            .map(|p| p.partition_id)
+            .context("a partition")
+    };
+    client
+        .execute("UPDATE queen.log_consumers SET worker_id = 'thief' WHERE partition_id = $1", &[&id("d")?.0])
+        .await?;
+    let lease = held.lease.as_ref();
+    let done = |partition: PartitionId, key: &str| ack(partition, lease, key, AckStatus::Completed);
+    let items = vec![
+        done(id("c")?, "x"),
+        done(id("a")?, "y"),
+        AckItem { partition: None, ..done(id("a")?, "x") },
+        done(id("d")?, "x"),
+        done(id("b")?, "x"),
+        done(id("a")?, "x"),
+        done(id("d")?, "y"),
+        done(id("b")?, "y"),
+    ];
+    let results = broker.ack(T, Group::queue_mode(), items).await;
+    let told: Vec<(bool, bool, Option<&str>)> =
+        results.iter().map(|r| (r.success, r.lease_released, r.error.as_deref())).collect();
+    let (whole, part) = ((true, true, None), (true, false, None));
+    let lost = (false, false, Some("invalid or expired lease"));
+    let missing = (false, false, Some("partitionId is required"));
+    ensure!(told == [part, whole, missing, lost, whole, whole, lost, whole], "{told:?}");
+    let slow: Vec<Uuid> = client
+        .query("SELECT DISTINCT partition_id FROM public.slow", &[])
+        .await?
+        .iter()
+        .map(|r| r.get(0))
+        .collect();
+    ensure!(
+        !slow.contains(&id("a")?.0) && !slow.contains(&id("b")?.0) && slow.contains(&id("c")?.0),
+        "{slow:?}"
+    );
+    check_tables(&client).await?;
+    broker.shutdown().await;
+    Ok(())
+}
+
+/// A lease is any broker's to ack; the one that did not give it out looks at the items.
+#[tokio::test]
+async fn another_broker_acks_item_by_item() -> anyhow::Result<()> {
+    let (db, client) = database().await?;
+    let (one, two) = (broker(&db, queen_tests::options()).await?, broker(&db, queen_tests::options()).await?);
+    push(&one, "q", "p", &["a", "b"]).await?;
+    let held = one.pop(T, pop("q", 9)).await?;
+    let results = two.ack(T, Group::queue_mode(), acks(&held, AckStatus::Completed)).await;
+    ensure!(results.iter().all(|r| r.success && r.lease_released), "{results:?}");
+    ensure!(slow_writes(&client).await? == 1);
+    // The first one still remembers the lease, and learns that it is gone.
+    let late = one.ack(T, Group::queue_mode(), acks(&held, AckStatus::Completed)).await;
+    ensure!(late.iter().all(|r| r.error.as_deref() == Some("invalid or expired lease")), "{late:?}");
+    for broker in [one, two] {
+        broker.shutdown().await;
+    }
+    Ok(())
+}
+
+/// `count` partitions with one message each, leased one by one.
+async fn leased(broker: &Broker, count: usize) -> anyhow::Result<Vec<PopAnswer>> {
+    let items = (0..count).map(|n| item("q", &format!("p{n}"), "m")).collect();
+    ensure!(broker.push(T, items, None).await.iter().all(|r| r.status == PushStatus::Queued));
+    let mut held = Vec::new();
+    for n in 0..count {
+        held.push(broker.pop(T, pop_partition("q", &format!("p{n}"), 1)).await?);
+    }
+    ensure!(held.iter().all(|answer| answer.len() == 1));
+    Ok(held)
+}
+
+/// Ends when a flush waits for a row of the test's.
+async fn a_flush_waits(client: &Client) -> anyhow::Result<()> {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+               AND wait_event_type = 'Lock' AND query LIKE '%-- Completes whole batches%'";
+    wait_until("a flush that waits", PATIENCE, async || {
+        client.query_one(sql, &[]).await.is_ok_and(|row| row.get::<_, i64>(0) > 0)
+    })
+    .await
+}
+
+/// 64 acks at once: one flush is held up, and the others wait for it together. Broken by an ack that commits on its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acks_that_wait_share_a_commit() -> anyhow::Result<()> {
+    let (db, client) = database().await?;
+    let broker = broker(&db, BrokerOptions { ack_flushes: 1, ..queen_tests::options() }).await?;
+    let held = leased(&broker, 65).await?;
+    let locker = db.connect().await?;
+    locker.batch_execute("BEGIN").await?;
+    let first = held[0].partitions[0].partition_id.0;
+    locker.execute("SELECT FROM queen.log_consumers WHERE partition_id = $1 FOR UPDATE", &[&first]).await?;
+    let start = |answer: &PopAnswer| {
+        let (broker, items) = (broker.clone(), acks(answer, AckStatus::Completed));
+        tokio::spawn(async move { broker.ack(T, Group::queue_mode(), items).await })
+    };
+    let mut calls = vec![start(&held[0])];
+    a_flush_waits(&client).await?;
+    calls.extend(held[1..].iter().map(start));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    ensure!(calls.iter().all(|call| !call.is_finished()), "an answer came before its commit");
+    locker.batch_execute("COMMIT").await?;
+    for call in calls {
+        let results = call.await?;
+        ensure!(results[0].success && results[0].lease_released, "{results:?}");
+    }
+    let commits = "SELECT count(DISTINCT xmin::text) FROM queen.log_consumers WHERE worker_id IS NULL AND committed = 0";
+    let commits: i64 = client.query_one(commits, &[]).await?.get(0);
+    ensure!(commits == 2, "{commits} commits for 65 acks");
+    ensure!(slow_writes(&client).await? == 0);
+    check_tables(&client).await?;
+    broker.shutdown().await;
+    Ok(())
+}
+
+/// Broken by a flush that goes with the request that began it, and by anything of a dropped request that holds up the
+/// acks after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acks_whose_callers_hang_up_are_committed_all_the_same() -> anyhow::Result<()> {
+    let (db, client) = database().await?;
+    let broker = broker(&db, BrokerOptions { ack_flushes: 1, ..queen_tests::options() }).await?;
+    let held = leased(&broker, 20).await?;
+    let locker = db.connect().await?;
+    locker.batch_execute("BEGIN").await?;
+    let first = held[0].partitions[0].partition_id.0;
+    locker.execute("SELECT FROM queen.log_consumers WHERE partition_id = $1 FOR UPDATE", &[&first]).await?;
+    let start = |answer: &PopAnswer| {
+        let (broker, items) = (broker.clone(), acks(answer, AckStatus::Completed));
+        tokio::spawn(async move { broker.ack(T, Group::queue_mode(), items).await })
+    };
+    let mut calls = vec![start(&held[0])];
+    a_flush_waits(&client).await?;
+    calls.extend(held[1..].iter().map(start));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    // The one whose flush flies, and half of those that wait.
+    for call in calls.drain(..10) {
+        call.abort();
+        ensure!(call.await.is_err_and(|error| error.is_cancelled()));
+    }
+    locker.batch_execute("COMMIT").await?;
+    for call in calls {
+        let results = call.await?;
+        ensure!(results[0].success && results[0].lease_released, "{results:?}");
+    }
+    let open = "SELECT count(*) FROM queen.log_consumers WHERE worker_id IS NOT NULL OR committed <> 0";
+    ensure!(client.query_one(open, &[]).await?.get::<_, i64>(0) == 0);
+    // The next ones fly at once.
+    push(&broker, "q", "p0", &["next"]).await?;
+    let next = broker.pop(T, pop_partition("q", "p0", 1)).await?;
+    ensure!(broker.ack(T, Group::queue_mode(), acks(&next, AckStatus::Completed)).await[0].success);
+    ensure!(slow_writes(&client).await? == 0);
+    broker.shutdown().await;
+    ensure!(broker.pool_status().active == 0, "{:?}", broker.pool_status());
+    Ok(())
+}
+
+/// [B-26]. Broken by a row that the database refuses for good and that takes its neighbours down with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_cannot_be_completed_fails_alone() -> anyhow::Result<()> {
+    let (db, client) = database().await?;
+    let broker = broker(&db, queen_tests::options()).await?;
+    let mut held = leased(&broker, 9).await?;
+    let bad = held[4].partitions[0].partition_id;
+    client
+        .batch_execute(&format!(
+            "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS
+                 $$ BEGIN RAISE EXCEPTION 'refused by the test' USING ERRCODE = '23514'; END $$;
+             CREATE TRIGGER refuse BEFORE UPDATE ON queen.log_consumers FOR EACH ROW
+                 WHEN (NEW.partition_id = '{bad}') EXECUTE FUNCTION public.refuse()"
+        ))
+        .await?;
+    let items = held.iter().flat_map(|answer| acks(answer, AckStatus::Completed)).collect();
+    let results = broker.ack(T, Group::queue_mode(), items).await;
+    for (i, result) in results.iter().enumerate() {
+        let failed = result.error.as_deref() == Some("ack flush failed; lease will expire and redeliver");
+        ensure!(result.success == (i != 4) && failed == (i == 4), "{results:?}");
+    }
+    client.batch_execute("DROP FUNCTION public.refuse() CASCADE").await?;
+    // Its lease stands, and another ack is taken.
+    let again = acks(&held.remove(4), AckStatus::Completed);
+    ensure!(broker.ack(T, Group::queue_mode(), again).await[0].success);
+    check_tables(&client).await?;
+    broker.shutdown().await;
+    Ok(())
+}
+
+/// A passing failure is overcome in place; one that stays is told, and costs the batch nothing but the wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_passing_failure_of_a_flush_is_overcome_once() -> anyhow::Result<()> {
+    let (db, client) = database().await?;
+    let broker = broker(&db, queen_tests::options()).await?;
+    for (strikes, overcome) in [(1, true), (2, false)] {
+        push(&broker, "q", "p", &[&format!("m{strikes}")]).await?;
+        let held = broker.pop(T, pop("q", 1)).await?;
+        client
+            .batch_execute(&format!(
+                "CREATE SEQUENCE public.strikes;
+                 CREATE FUNCTION public.strike() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                     IF nextval('public.strikes') <= {strikes} THEN
+                         RAISE EXCEPTION 'conflict made by the test' USING ERRCODE = '40001'; END IF;
+                     RETURN NEW; END $$;
+                 CREATE TRIGGER strike BEFORE UPDATE ON queen.log_consumers FOR EACH ROW
+                     EXECUTE FUNCTION public.strike()"
+            ))
+            .await?;
+        let results = broker.ack(T, Group::queue_mode(), acks(&held, AckStatus::Completed)).await;
+        client.batch_execute("DROP FUNCTION public.strike() CASCADE; DROP SEQUENCE public.strikes").await?;
+        ensure!(results[0].success == overcome, "{strikes}: {results:?}");
+        if !overcome {
+            let again = broker.ack(T, Group::queue_mode(), acks(&held, AckStatus::Completed)).await;
+            ensure!(again[0].success && again[0].lease_released, "{again:?}");
+        }
+    }
+    broker.shutdown().await;
+    Ok(())
+}
+
+/// A whole batch that is done wakes the pop that waits for the partition, long before the floor would.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_whole_batch_wakes_the_next_pop() -> anyhow::Result<()> {
+    let (db, _client) = database().await?;
+    let options = BrokerOptions { wait_floor: Duration::from_secs(60), ..queen_tests::options() };
+    let broker = broker(&db, options).await?;
+    push(&broker, "q", "p", &["a", "b"]).await?;
+    let held = broker.pop(T, pop("q", 1)).await?;
+    let waiting = tokio::spawn({
+        let broker = broker.clone();
+        async move { broker.pop(T, PopRequest { wait: Some(PATIENCE), ..pop("q", 1) }).await }
+    });
+    wait_until("a parked pop", PATIENCE, async || !broker.parked().is_empty()).await?;
+    ensure!(broker.ack(T, Group::queue_mode(), acks(&held, AckStatus::Completed)).await[0].success);
+    ensure!(keys(&waiting.await??) == ["b"]);
+    broker.shutdown().await;
+    Ok(())
+}
