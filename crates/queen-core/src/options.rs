@@ -76,7 +76,7 @@ impl Default for BrokerOptions {
             fusion_max_bytes: 64 * 1024 * 1024,
             hotlist: true,
             walk_pause_factor: 20,
-            claim_bundles: 2,
+            claim_bundles: 1,
             relaxed_leases: true,
             ack_registry: true,
             ack_registry_max_bytes: 16 * 1024 * 1024,

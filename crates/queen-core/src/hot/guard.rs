@@ -14,7 +14,7 @@ pub(crate) struct Guard {
     hot: Arc<Hot>,
     checkout: Option<Checkout>,
     /// Where the claim left the cursors.
-    rows: Vec<(PartitionId, Tid)>,
+    rows: Vec<(PartitionId, Option<Tid>)>,
 }
 
 impl Guard {
@@ -53,10 +53,14 @@ impl Guard {
     pub(crate) fn note(&mut self, outcomes: &[Outcome], lease: Option<Duration>) {
         let Some(checkout) = &mut self.checkout else { return };
         for (position, outcome) in outcomes.iter().enumerate() {
-            if let (Outcome::Taken { row, .. }, Some(candidate)) =
-                (outcome, checkout.candidates().get(position))
-            {
-                self.rows.push((candidate.partition, *row));
+            let row = match outcome {
+                Outcome::Taken { row, .. } => Some(Some(*row)),
+                // The next claim looks for it.
+                Outcome::Open => Some(None),
+                _ => None,
+            };
+            if let (Some(row), Some(candidate)) = (row, checkout.candidates().get(position)) {
+                self.rows.push((candidate.partition, row));
             }
             checkout.note(position, verdict(*outcome, lease));
         }
@@ -71,7 +75,7 @@ impl Drop for Guard {
         inner.hot.change(&self.hot, |list| {
             list.checkin(checkout, now);
             for (partition, row) in rows {
-                list.set_tag(ring, partition, row.to_u64());
+                list.set_tag(ring, partition, row.map_or(0, Tid::to_u64));
             }
         });
     }
@@ -86,6 +90,6 @@ fn verdict(outcome: Outcome, lease: Option<Duration>) -> Verdict {
         Outcome::Nothing | Outcome::Beyond => Verdict::Empty { hidden: false },
         Outcome::Busy(rest) => Verdict::Leased { rest },
         Outcome::Hidden(rest) => Verdict::Deferred { rest },
-        Outcome::Spent => Verdict::NotEvaluated,
+        Outcome::Spent | Outcome::Open => Verdict::NotEvaluated,
     }
 }

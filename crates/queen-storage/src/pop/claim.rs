@@ -6,12 +6,13 @@ use queen_pg::{PgTimestamp, Row, Tid};
 use queen_types::{Group, LeaseId, Offset, PartitionId, Timestamp, Uuid};
 
 use super::candidates::WINDOW_BATCH;
+use super::known;
 use super::register::Seed;
 use crate::{Storage, StorageError, sql};
 
 /// Blob bytes after which a claim takes no further segment, at least one: what an answer of 8 MiB needs when nothing
 /// compresses. The exact bound is kept when the segments are decoded.
-const BLOB_BYTES_MAX: i64 = 8 * 1024 * 1024;
+pub(super) const BLOB_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 /// A partition that probably has work for the group.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +85,8 @@ pub enum Outcome {
     Hidden(Duration),
     /// The budget was spent before its turn came.
     Spent,
+    /// Not leased, for whatever reason: its cursor may lie elsewhere than was thought.
+    Open,
 }
 
 /// A run of messages of one segment that a claim took.
@@ -137,7 +140,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(claims: &'a [Claim]) -> Self {
+    fn of(claims: &[&'a Claim]) -> Self {
         let mut columns = Columns::default();
         for (pop, claim) in claims.iter().enumerate() {
             for candidate in &claim.candidates {
@@ -169,13 +172,44 @@ impl Storage {
     /// # Cancel safety
     /// A dropped call may leave leases that nobody holds; release by lease id.
     pub async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StorageError> {
+        // What is committed at once has to be on disk; a lease may be forgotten in a crash of the server.
+        let relaxed = self.inner.options.relaxed_leases && claims.iter().all(|claim| claim.lease.is_some());
+        let mut claimed: Vec<Claimed> = claims.iter().map(|_| Claimed::default()).collect();
+        let known: Vec<usize> = (0..claims.len()).filter(|i| known::serves(&claims[*i])).collect();
+        if !known.is_empty() {
+            let quick: Vec<&Claim> = known.iter().map(|i| &claims[*i]).collect();
+            for (i, quick) in known.into_iter().zip(self.claim_known(&quick, relaxed).await?) {
+                claimed[i] = quick;
+            }
+        }
+        let rest: Vec<usize> = (0..claims.len()).filter(|i| claimed[*i].outcomes.is_empty()).collect();
+        let asked: Vec<&Claim> = rest.iter().map(|i| &claims[*i]).collect();
+        match self.claim_any(&asked, relaxed).await {
+            Ok(answers) => {
+                for (i, answer) in rest.into_iter().zip(answers) {
+                    claimed[i] = answer;
+                }
+                Ok(claimed)
+            }
+            // What was leased a moment ago is handed out; the others ask again.
+            Err(error) if rest.len() < claims.len() => {
+                tracing::warn!(target: "pop", %error, "some of the claims of a flight failed");
+                for i in rest {
+                    claimed[i].outcomes = vec![Outcome::Spent; claims[i].candidates.len()];
+                }
+                Ok(claimed)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs any claims together; one result per claim.
+    async fn claim_any(&self, claims: &[&Claim], relaxed: bool) -> Result<Vec<Claimed>, StorageError> {
         let columns = Columns::of(claims);
         let mut claimed: Vec<Claimed> = claims.iter().map(|_| Claimed::default()).collect();
         if columns.partition.is_empty() {
             return Ok(claimed);
         }
-        // What is committed at once has to be on disk; a lease may be forgotten in a crash of the server.
-        let relaxed = self.inner.options.relaxed_leases && claims.iter().all(|claim| claim.lease.is_some());
         let mut conn = self.inner.pool.get().await?;
         let rows = conn
             .query(
@@ -271,7 +305,7 @@ fn outcome(row: &Row, log_end: Option<Offset>, taken: Option<Tid>) -> Outcome {
     }
 }
 
-fn count(row: &Row, column: usize) -> Result<usize, StorageError> {
+pub(super) fn count(row: &Row, column: usize) -> Result<usize, StorageError> {
     usize::try_from(row.get::<_, i32>(column))
         .map_err(|_| StorageError::Misaligned("a negative frame number"))
 }

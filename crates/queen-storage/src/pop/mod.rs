@@ -3,6 +3,7 @@
 mod candidates;
 mod claim;
 mod deliver;
+mod known;
 mod register;
 mod repair;
 
