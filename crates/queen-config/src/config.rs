@@ -70,6 +70,12 @@ struct Push {
 }
 
 #[derive(Deserialize)]
+struct Dedup {
+    cache_enabled: bool,
+    cache_mb: usize,
+}
+
+#[derive(Deserialize)]
 struct Log {
     filter: String,
     json: bool,
@@ -96,6 +102,7 @@ impl Config {
         let postgres: Postgres = merged.section("postgres")?;
         let pop: Pop = merged.section("pop")?;
         let push: Push = merged.section("push")?;
+        let dedup: Dedup = merged.section("dedup")?;
         let log: Log = merged.section("log")?;
         let pop_max_timeout = Duration::from_millis(pop.max_timeout_ms);
 
@@ -117,6 +124,11 @@ impl Config {
                 .unwrap_or(SubscriptionMode::New),
             pop_max_timeout,
             zstd_level: push.zstd_level,
+            dedup_cache_bytes: if dedup.cache_enabled {
+                dedup.cache_mb.saturating_mul(1024 * 1024)
+            } else {
+                0
+            },
             pg: postgres.into_options(&server.id),
             ..BrokerOptions::default()
         };

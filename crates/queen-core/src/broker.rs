@@ -75,7 +75,11 @@ impl Broker {
         }
         let storage = Storage::new(
             pool,
-            StorageOptions { zstd_level: options.zstd_level, ..StorageOptions::default() },
+            StorageOptions {
+                zstd_level: options.zstd_level,
+                dedup_cache_bytes: options.dedup_cache_bytes,
+                ..StorageOptions::default()
+            },
         );
         let inner = Arc::new(Inner {
             fusion: Fusion::new(

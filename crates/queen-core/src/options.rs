@@ -30,6 +30,9 @@ pub struct BrokerOptions {
     pub push_bundles: usize,
     /// Bytes of pushes that wait for a transaction; beyond it a push is refused instead of piling up.
     pub fusion_max_bytes: usize,
+    /// Memory for the hashes of stored transaction ids, in bytes, so that a push need not search for repeats; 0: none.
+    /// Deduplication is exact either way.
+    pub dedup_cache_bytes: usize,
     /// How often parked pops are looked after although nothing woke them: the longest that a lost wake can cost, and
     /// how late the expiry of a lease is noticed.
     pub wait_floor: Duration,
@@ -53,6 +56,7 @@ impl Default for BrokerOptions {
             zstd_level: 3,
             push_bundles: 2,
             fusion_max_bytes: 64 * 1024 * 1024,
+            dedup_cache_bytes: 64 * 1024 * 1024,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
         }

@@ -19,10 +19,13 @@ pub(super) const VARIABLES: &[Variable] = &[
     at_least("QUEEN_V2_FUSION_HOLD_MS", "push.fusion.hold_ms", 3, 1).doc("Back-stop sweep of those shards."),
     int("QUEEN_FUSION_MAX_BYTES", "push.fusion.max_bytes", 67_108_864, 1, i64::MAX)
         .doc("Bytes that may wait for a commit; above it pushes are spooled."),
-    boolean("QUEEN_DEDUP_CACHE", "dedup.cache_enabled", true)
-        .doc("Keep the hashes of the deduplication window in memory; deduplication is exact either way."),
+    boolean("QUEEN_DEDUP_CACHE", "dedup.cache_enabled", true).live().doc(
+        "Remember the hashes of the deduplication window, so that a push need not search for repeats. \
+         Deduplication is exact either way.",
+    ),
     at_least("QUEEN_DEDUP_CACHE_MB", "dedup.cache_mb", 64, 1)
-        .doc("Cap of that cache, about 16 bytes a message in the window."),
+        .live()
+        .doc("Cap of that memory: about 5 bytes a message in the window, and 120 a partition."),
     boolean("QUEEN_ACK_REGISTRY", "ack.registry.enabled", true)
         .doc("Keep leases in memory, so that an ack needs no search."),
     at_least("QUEEN_ACK_REGISTRY_MB", "ack.registry.max_mb", 16, 1).doc("Cap of that registry."),
