@@ -62,11 +62,23 @@ struct Pop {
     default_timeout_ms: u64,
     max_timeout_ms: u64,
     default_subscription_mode: String,
+    fusion: PopFusion,
+    lease_async_commit: bool,
 }
 
 #[derive(Deserialize)]
 struct Push {
     zstd_level: i32,
+}
+
+#[derive(Deserialize)]
+struct Hotlist {
+    enabled: bool,
+}
+
+#[derive(Deserialize)]
+struct PopFusion {
+    concurrency: usize,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +96,12 @@ struct AckRegistry {
 #[derive(Deserialize)]
 struct AckFusion {
     enabled: bool,
+}
+
+#[derive(Deserialize)]
+struct Dedup {
+    cache_enabled: bool,
+    cache_mb: usize,
 }
 
 #[derive(Deserialize)]
@@ -114,6 +132,7 @@ impl Config {
         let pop: Pop = merged.section("pop")?;
         let push: Push = merged.section("push")?;
         let ack: Ack = merged.section("ack")?;
+        let dedup: Dedup = merged.section("dedup")?;
         let log: Log = merged.section("log")?;
         let pop_max_timeout = Duration::from_millis(pop.max_timeout_ms);
 
@@ -135,9 +154,17 @@ impl Config {
                 .unwrap_or(SubscriptionMode::New),
             pop_max_timeout,
             zstd_level: push.zstd_level,
+            hotlist: merged.section::<Hotlist>("hotlist")?.enabled,
+            claim_bundles: pop.fusion.concurrency,
+            relaxed_leases: pop.lease_async_commit,
             ack_registry: ack.registry.enabled,
             ack_registry_max_bytes: ack.registry.max_mb.saturating_mul(1024 * 1024),
             ack_fusion: ack.fusion.enabled,
+            dedup_cache_bytes: if dedup.cache_enabled {
+                dedup.cache_mb.saturating_mul(1024 * 1024)
+            } else {
+                0
+            },
             pg: postgres.into_options(&server.id),
             ..BrokerOptions::default()
         };

@@ -84,6 +84,7 @@ impl Broker {
             StorageOptions {
                 zstd_level: options.zstd_level,
                 relaxed_leases: options.relaxed_leases,
+                dedup_cache_bytes: options.dedup_cache_bytes,
                 ..StorageOptions::default()
             },
         );

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use queen_fusion::{Bundle, Coalescer, Item, Limits};
 use queen_segment::TxnHash;
-use queen_storage::{FrameVerdict, Lane, NewFrame, PartitionKey, StorageError};
+use queen_storage::{DedupStats, FrameVerdict, Lane, NewFrame, PartitionKey, StorageError};
 use tokio::sync::oneshot;
 
 use crate::broker::Inner;
@@ -92,6 +92,7 @@ fn fly(inner: &Arc<Inner>) {
             metrics::counter!("queen_batches_fired_total", "op" => "push").increment(1);
             metrics::counter!("queen_batch_items_fired_total", "op" => "push")
                 .increment(lanes.iter().map(|lane| lane.frames.len() as u64).sum());
+            record_dedup(&storage.dedup_stats());
             if let Some(inner) = flight.inner.upgrade() {
                 crate::push::announce(&inner, &lanes, &verdicts);
             }
@@ -99,6 +100,13 @@ fn fly(inner: &Arc<Inner>) {
             drop(flight);
             answer(answers, verdicts);
         });
+    }
+}
+
+fn record_dedup(stats: &DedupStats) {
+    metrics::gauge!("queen_dedup_cache_bytes").set(stats.bytes as f64);
+    for (search, segments) in [("none", stats.clear), ("part", stats.searched), ("whole", stats.unknown)] {
+        metrics::counter!("queen_dedup_segments_total", "search" => search).absolute(segments);
     }
 }
 

@@ -51,6 +51,9 @@ pub struct BrokerOptions {
     /// Ack transactions of whole batches in flight at the same time, at least 1; what arrives meanwhile shares the next
     /// one.
     pub ack_flushes: usize,
+    /// Memory for the hashes of stored transaction ids, in bytes, so that a push need not search for repeats; 0: none.
+    /// Deduplication is exact either way.
+    pub dedup_cache_bytes: usize,
     /// How often parked pops are looked after although nothing woke them: the longest that a lost wake can cost, and
     /// how late the expiry of a lease is noticed.
     pub wait_floor: Duration,
@@ -82,6 +85,7 @@ impl Default for BrokerOptions {
             ack_registry_max_bytes: 16 * 1024 * 1024,
             ack_fusion: true,
             ack_flushes: 2,
+            dedup_cache_bytes: 64 * 1024 * 1024,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
         }

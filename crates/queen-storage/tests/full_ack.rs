@@ -24,7 +24,7 @@ impl Fixture {
     async fn new() -> anyhow::Result<Fixture> {
         let db = queen_testkit::db().await?;
         let storage = Storage::new(db.pool().await, StorageOptions::default());
-        Ok(Fixture { storage, client: db.connect().await?, db: db })
+        Ok(Fixture { storage, client: db.connect().await?, db })
     }
 
     /// A partition with messages `m0`, `m1`, ...
@@ -50,18 +50,23 @@ impl Fixture {
     /// Leases up to `messages` messages; the ack of all of them.
     async fn claim(&self, partition: PartitionId, messages: i64, seconds: i32) -> anyhow::Result<FullAck> {
         let (group, lease) = (Group::queue_mode(), LeaseId::mint());
-        let candidates =
-            [Candidate { partition, lease_seconds: seconds, delayed: 0, hold: 0, seed: Seed::Everything }];
-        let claim = Claim {
-            group: &group,
-            lease: Some(&lease),
-            messages,
-            partitions: None,
-            hold: Hold::Quiet,
-            candidates: &candidates,
+        let candidate = Candidate {
+            partition,
+            row: None,
+            lease_seconds: seconds,
+            delayed: 0,
+            hold: 0,
+            seed: Seed::Everything,
         };
-        let claimed = self.storage.claim(&claim).await?;
-        let delivery = self.storage.deliver(&group, Some(&lease), claimed, usize::MAX).await?;
+        let claim = Claim {
+            group: group.clone(),
+            lease: Some(lease.clone()),
+            messages,
+            hold: Hold::Quiet,
+            candidates: vec![candidate],
+        };
+        let claimed = self.storage.claim(&[claim]).await?.remove(0);
+        let delivery = self.storage.deliver(&group, Some(&lease), claimed.segments, usize::MAX).await?;
         let delivered = delivery.partitions.first().ok_or_else(|| anyhow::anyhow!("nothing to claim"))?;
         let row = delivered.row.ok_or_else(|| anyhow::anyhow!("no address"))?;
         Ok(FullAck { partition, group, lease, batch_end: delivered.batch_end, row })

@@ -132,6 +132,10 @@ catalogue! {
     PARKED_LONG_POLLS Gauge "queen_parked_long_polls" "pops" [queue] "Long polls parked on this broker.";
     EVENT_LOOP_LAG_AVG_MILLISECONDS Gauge "queen_event_loop_lag_avg_milliseconds" "milliseconds" []
         "Mean overshoot of a 100 ms ticker since the start.";
+    DEDUP_CACHE_BYTES Gauge "queen_dedup_cache_bytes" "bytes" []
+        "Memory for the hashes of stored transaction ids; at most QUEEN_DEDUP_CACHE_MB.";
+    DEDUP_SEGMENTS_TOTAL Counter "queen_dedup_segments_total" "segments" [search = "none" | "part" | "whole"]
+        "Segments pushed, by how much of the deduplication window the database had to search for repeats.";
     BATCHES_FIRED_TOTAL Counter "queen_batches_fired_total" "batches" [op = "push" | "pop" | "ack"]
         "Commits that carried operations of this kind.";
     BATCH_ITEMS_FIRED_TOTAL Counter "queen_batch_items_fired_total" "items" [op = "push" | "pop" | "ack"]

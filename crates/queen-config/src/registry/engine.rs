@@ -19,10 +19,13 @@ pub(super) const VARIABLES: &[Variable] = &[
     at_least("QUEEN_V2_FUSION_HOLD_MS", "push.fusion.hold_ms", 3, 1).doc("Back-stop sweep of those shards."),
     int("QUEEN_FUSION_MAX_BYTES", "push.fusion.max_bytes", 67_108_864, 1, i64::MAX)
         .doc("Bytes that may wait for a commit; above it pushes are spooled."),
-    boolean("QUEEN_DEDUP_CACHE", "dedup.cache_enabled", true)
-        .doc("Keep the hashes of the deduplication window in memory; deduplication is exact either way."),
+    boolean("QUEEN_DEDUP_CACHE", "dedup.cache_enabled", true).live().doc(
+        "Remember the hashes of the deduplication window, so that a push need not search for repeats. \
+         Deduplication is exact either way.",
+    ),
     at_least("QUEEN_DEDUP_CACHE_MB", "dedup.cache_mb", 64, 1)
-        .doc("Cap of that cache, about 16 bytes a message in the window."),
+        .live()
+        .doc("Cap of that memory: about 5 bytes a message in the window, and 120 a partition."),
     boolean("QUEEN_ACK_REGISTRY", "ack.registry.enabled", true).live().doc(
         "Remember what was delivered under which lease, so that an ack of a whole batch needs no search.",
     ),
@@ -69,7 +72,8 @@ pub(super) const VARIABLES: &[Variable] = &[
     at_least("QUEEN_POP_FUSION_HOLD_MS", "pop.fusion.hold_ms", 3, 1).doc("Back-stop sweep of those shards."),
     at_least("QUEEN_POP_FUSION_MAX_JOBS", "pop.fusion.max_jobs", 16, 1).doc("Claims in one commit."),
     at_least("QUEEN_POP_FUSION_CONCURRENCY", "pop.fusion.concurrency", 1, 1)
-        .doc("Commits in flight per shard."),
+        .live()
+        .doc("Claims in flight; what arrives meanwhile shares the next."),
     choice("QUEEN_POP_AUTOPILOT", "pop.autopilot.mode", "on", ON_OFF)
         .doc("Batch sizing for requests with `autopilot=true`: on, shadow, off, or a boolean."),
     int("QUEEN_POP_AUTOPILOT_BATCH", "pop.autopilot.batch", 100, 1, 10_000).doc("Starting batch."),
@@ -82,7 +86,11 @@ pub(super) const VARIABLES: &[Variable] = &[
     int("QUEEN_POP_AUTOPILOT_BURST_CAP", "pop.autopilot.burst_cap", 0, 0, 64)
         .doc("Cap of a burst, 0 for none."),
     at_least("QUEEN_POP_AUTOPILOT_MAX_LANES", "pop.autopilot.max_lanes", 50_000, 0).doc("Lanes remembered."),
+    boolean("QUEEN_LEASE_ASYNC_COMMIT", "pop.lease_async_commit", true).live().doc(
+        "A claim that only leases does not wait for the disk; a crash of PostgreSQL may forget its last leases.",
+    ),
     boolean("QUEEN_HOTLIST", "hotlist.enabled", true)
+        .live()
         .doc("Remember which partitions probably have work; off, each queue-level pop looks in PostgreSQL."),
     at_least("QUEEN_HOTLIST_SHARDS", "hotlist.shards", 8, 1)
         .derived("value of `QUEEN_V2_FUSION_SHARDS`")
