@@ -291,18 +291,23 @@ async fn what_happens_while_an_ack_waits_for_the_row_counts() -> anyhow::Result<
     let watch = f.db.connect().await?;
     let ends = [
         // Another takes the lease over.
-        ("UPDATE queen.log_consumers SET worker_id = 'thief' WHERE partition_id = $1", false),
+        ("UPDATE queen.log_consumers SET worker_id = 'thief' WHERE partition_id = $1", Some(false)),
         // A shorter batch under the same lease.
-        ("UPDATE queen.log_consumers SET batch_end = 3 WHERE partition_id = $1", false),
+        ("UPDATE queen.log_consumers SET batch_end = 3 WHERE partition_id = $1", Some(false)),
         // The lease ends.
         (
             "UPDATE queen.log_consumers SET lease_expires_at = clock_timestamp() WHERE partition_id = $1",
-            false,
+            Some(false),
         ),
         // The group goes.
-        ("DELETE FROM queen.log_consumers WHERE partition_id = $1", false),
+        ("DELETE FROM queen.log_consumers WHERE partition_id = $1", Some(false)),
+        // Another place, and nothing else: whether that is a match differs between releases of PostgreSQL.
+        (
+            "UPDATE queen.log_consumers SET lease_expires_at = lease_expires_at + '1 s' WHERE partition_id = $1",
+            None,
+        ),
         // Nothing but a lock.
-        ("SELECT FROM queen.log_consumers WHERE partition_id = $1 FOR UPDATE", true),
+        ("SELECT FROM queen.log_consumers WHERE partition_id = $1 FOR UPDATE", Some(true)),
     ];
     for (i, (sql, completes)) in ends.into_iter().enumerate() {
         let partition = f.partition(&format!("p{i}"), 5).await?;
@@ -318,10 +323,11 @@ async fn what_happens_while_an_ack_waits_for_the_row_counts() -> anyhow::Result<
         waits_for_lock(&watch).await?;
         f.client.batch_execute("COMMIT").await?;
         let answer = waiting.await??;
-        assert_eq!(answer[0].is_some(), completes, "{sql}");
+        let completed = answer[0].is_some();
+        assert!(completes.is_none_or(|completes| completed == completes), "{sql}: {answer:?}");
         if !sql.starts_with("DELETE") {
             let after = f.cursor(partition).await?;
-            assert_eq!(after.contains("\"committed\": 4"), completes, "{sql}: {after}, before {before}");
+            assert_eq!(after.contains("\"committed\": 4"), completed, "{sql}: {after}, before {before}");
         }
     }
     Ok(())
