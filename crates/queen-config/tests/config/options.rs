@@ -49,6 +49,7 @@ fn every_live_variable_arrives() {
         ("QUEEN_POP_MAX_TIMEOUT_MS", "0"),
         ("DEFAULT_SUBSCRIPTION_MODE", "all"),
         ("QUEEN_V2_ZSTD_LEVEL", "-2"),
+        ("QUEEN_DEDUP_CACHE_MB", "3"),
         ("LOG_LEVEL", "debug"),
         ("QUEEN_LOG_JSON", "1"),
     ])
@@ -65,6 +66,8 @@ fn every_live_variable_arrives() {
     assert_eq!(broker.grant_roles, ["app", "ops"]);
     assert_eq!(broker.default_subscription, SubscriptionMode::All);
     assert_eq!((broker.pop_max_timeout, broker.zstd_level), (Duration::ZERO, -2));
+    assert_eq!(broker.dedup_cache_bytes, 3 << 20);
+    assert_eq!(ok(&[("QUEEN_DEDUP_CACHE", "off")]).config.broker.dedup_cache_bytes, 0);
     let pg = broker.pg;
     assert_eq!(
         (pg.host.as_str(), pg.port, pg.user.as_str(), pg.database.as_str()),
