@@ -52,6 +52,7 @@ fn every_live_variable_arrives() {
         ("QUEEN_ACK_REGISTRY", "off"),
         ("QUEEN_ACK_REGISTRY_MB", "3"),
         ("QUEEN_ACK_FUSION", "0"),
+        ("QUEEN_DEDUP_CACHE_MB", "3"),
         ("LOG_LEVEL", "debug"),
         ("QUEEN_LOG_JSON", "1"),
     ])
@@ -72,6 +73,8 @@ fn every_live_variable_arrives() {
         (broker.ack_registry, broker.ack_registry_max_bytes, broker.ack_fusion),
         (false, 3 * 1024 * 1024, false)
     );
+    assert_eq!(broker.dedup_cache_bytes, 3 << 20);
+    assert_eq!(ok(&[("QUEEN_DEDUP_CACHE", "off")]).config.broker.dedup_cache_bytes, 0);
     let pg = broker.pg;
     assert_eq!(
         (pg.host.as_str(), pg.port, pg.user.as_str(), pg.database.as_str()),
