@@ -282,8 +282,7 @@ async fn a_request_of_both_kinds_is_answered_in_order() -> anyhow::Result<()> {
 #[tokio::test]
 async fn another_broker_acks_item_by_item() -> anyhow::Result<()> {
     let (db, client) = database().await?;
-    let (one, two) =
-        (broker(&db, queen_tests::options()).await?, broker(&db, queen_tests::options()).await?);
+    let (one, two) = (broker(&db, queen_tests::options()).await?, broker(&db, queen_tests::options()).await?);
     push(&one, "q", "p", &["a", "b"]).await?;
     let held = one.pop(T, pop("q", 9)).await?;
     let results = two.ack(T, Group::queue_mode(), acks(&held, AckStatus::Completed)).await;

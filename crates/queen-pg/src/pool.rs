@@ -3,7 +3,7 @@ use crate::error::PgError;
 use crate::options::PgOptions;
 use crate::session::{self, Opener};
 use crate::tls::Connector;
-use deadpool_postgres::{Manager, ManagerConfig, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{Manager, ManagerConfig, QueueMode, RecyclingMethod, Runtime, Timeouts};
 use std::sync::Arc;
 
 /// A bounded set of connections to one database, opened when first needed. Cheap to clone; all clones are one pool.
@@ -46,6 +46,8 @@ impl Pool {
         let manager = Manager::from_connect(config, opener.clone(), recycling);
         let connections = deadpool_postgres::Pool::builder(manager)
             .max_size(options.pool_size.max(1))
+            // The session that worked last has its plans and its part of the caches warm.
+            .queue_mode(QueueMode::Lifo)
             .timeouts(Timeouts {
                 wait: Some(options.pool_wait),
                 create: Some(options.connect_timeout),
