@@ -12,7 +12,7 @@ use queen_types::{AckStatus, Group, PushStatus, TenantId};
 use tokio_postgres::Client;
 
 const T: TenantId = TenantId::DEFAULT;
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn broker(db: &TestDb, options: BrokerOptions) -> anyhow::Result<Broker> {
     Ok(Broker::start(BrokerOptions { pg: db.options(), ..options }).await?)
@@ -187,7 +187,7 @@ async fn a_passing_failure_of_a_flush_is_overcome_once() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_whole_batch_wakes_the_next_pop() -> anyhow::Result<()> {
     let db = queen_testkit::db().await?;
-    let options = BrokerOptions { wait_floor: Duration::from_secs(60), ..queen_tests::options() };
+    let options = BrokerOptions { wait_floor: Duration::from_secs(600), ..queen_tests::options() };
     let broker = broker(&db, options).await?;
     push(&broker, "q", "p", &["a", "b"]).await?;
     let held = broker.pop(T, pop("q", 1)).await?;
