@@ -19,6 +19,11 @@ pub struct ClaimId(pub(crate) u32);
 pub enum Verdict {
     /// The claim did not get to it: the budget was spent before, the call failed, or its future was dropped.
     NotEvaluated,
+    /// Claimable, but the budget was spent before its turn came; `left` messages are pending.
+    Pending {
+        /// Messages behind the cursor.
+        left: u64,
+    },
     /// Messages were taken under a lease of this length. `left` messages of the partition lie behind them, visible
     /// or not, as the claim read its tail; 0 means drained.
     Took {

@@ -37,6 +37,7 @@
 //! | `Leased` | | | | Wheel at min(now + rest + pad, now + revisit); Ready if any lease ended meanwhile |
 //! | `Deferred` | | | | Wheel at now + rest; window: Ready if moved and count ≥ batch |
 //! | `Empty` | | | | moved: Ready; plain, or nothing hidden: Idle; else Wheel in 50 ms (delayed: clamp(delayed, 50, 1000) ms) until max(delayed, window) + 2 pad + 1 s after the last mark, then Idle |
+//! | `Pending` | | | | Ready at the head of the list, count := left |
 //! | `NotEvaluated` | | | | Ready at the head of the list, count := 0 |
 //! | released `Covered` | – | – | count = 0, drained, and the lease is the last that the ring knows: Idle; else Ready | epoch + 1 |
 //! | released `Open` | Ready | – | Ready | epoch + 1 |

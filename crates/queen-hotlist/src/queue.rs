@@ -238,8 +238,9 @@ impl HotQueue {
         self.touched_at = now;
         let Checkout { ring, ticket, candidates } = checkout;
         let Some(found) = self.rings.get_mut(ring) else { return candidates.len() };
-        let (waiting, judged): (Vec<_>, Vec<_>) =
-            candidates.into_iter().partition(|candidate| candidate.verdict == Verdict::NotEvaluated);
+        let (waiting, judged): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|candidate| {
+            matches!(candidate.verdict, Verdict::NotEvaluated | Verdict::Pending { .. })
+        });
         let mut stale = 0;
         for candidate in judged.iter().chain(waiting.iter().rev()) {
             let known = self.partitions.is(candidate.index, candidate.partition);
@@ -297,6 +298,16 @@ impl HotQueue {
         found.reseed_row(index, now, &self.rules);
         self.due = earlier(self.due, found);
         true
+    }
+
+    /// A walk has read how many messages are pending in a ready partition, so that a checkout takes no more partitions than
+    /// it needs. Ignored where the list knows a number already.
+    pub fn estimate(&mut self, ring: RingId, partition: PartitionId, messages: u64) {
+        if let Some(index) = self.partitions.find(partition)
+            && let Some(ring) = self.rings.get_mut(ring)
+        {
+            ring.estimate(index, messages);
+        }
     }
 
     /// The partition was deleted. False when it was unknown.

@@ -164,7 +164,8 @@ impl Ring {
         let moved = entry.epoch != candidate.epoch;
         let (released, acked) = (entry.released(), entry.acked());
         match candidate.verdict {
-            Verdict::NotEvaluated => self.requeue(index),
+            Verdict::NotEvaluated => self.requeue(index, 0),
+            Verdict::Pending { left } => self.requeue(index, left),
             Verdict::Took { lease, left } => {
                 entry.took(candidate, left);
                 entry.claim = claim;
@@ -285,6 +286,15 @@ impl Ring {
         }
     }
 
+    /// So many messages are pending, unless the entry knows better.
+    pub(crate) fn estimate(&mut self, index: u32, messages: u64) {
+        let Some(entry) = self.entries.get_mut(index as usize) else { return };
+        if entry.count == 0 && entry.state == State::Ready {
+            entry.count = saturate(messages);
+            self.ready_messages += u64::from(entry.count);
+        }
+    }
+
     pub(crate) fn set_tag(&mut self, index: u32, tag: u64) -> bool {
         let entry = self.entries.get_mut(index as usize);
         entry.map(|entry| entry.tag = tag).is_some()
@@ -354,11 +364,12 @@ impl Ring {
 
     /// Back to the head of the ready list: who has not been looked at keeps its turn, or a busy partition ahead of
     /// it could starve it.
-    fn requeue(&mut self, index: u32) {
+    fn requeue(&mut self, index: u32, count: u64) {
         self.detach(index);
         let entry = &mut self.entries[index as usize];
         entry.state = State::Ready;
-        entry.count = 0;
+        entry.count = saturate(count);
+        self.ready_messages += u64::from(entry.count);
         self.ready.push_front(&mut self.entries, index);
         self.woken = self.woken.saturating_add(1);
     }

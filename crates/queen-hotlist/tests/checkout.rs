@@ -269,3 +269,26 @@ fn a_tag_comes_back_with_the_next_checkout_of_its_ring_alone() {
     queue.mark(id(1), &PartitionName::default(), 1, Millis(2));
     assert_eq!(tags(&mut queue, one), Some(0));
 }
+
+#[test]
+fn what_a_walk_has_counted_and_what_a_budget_left_limit_the_next_checkout() {
+    let mut queue = HotQueue::new(Options::default(), Deferral::default(), 1, Millis(0));
+    let ring = queue.ring(&group("a"), Millis(0));
+    for n in 1..=3 {
+        assert!(queue.reseed_row(ring, id(n), &PartitionName::default(), Millis(0)));
+        queue.estimate(ring, id(n), 100);
+        queue.estimate(ring, id(n), 7);
+    }
+    let mut checkout = queue.checkout(ring, 10, 150, Millis(1)).unwrap();
+    assert_eq!(checkout.candidates().len(), 2, "100 + 100 cover 150");
+    assert!(checkout.note(0, Verdict::Took { lease: ms(1000), left: 0 }));
+    assert!(checkout.note(1, Verdict::Pending { left: 60 }));
+    assert_eq!(queue.checkin(checkout, Millis(2)), 0);
+    let checkout = queue.checkout(ring, 10, 50, Millis(3)).unwrap();
+    assert_eq!(
+        checkout.candidates().iter().map(|c| c.partition).collect::<Vec<_>>(),
+        [id(2)],
+        "it kept its turn"
+    );
+    assert_eq!(queue.checkin(checkout, Millis(4)), 0);
+}

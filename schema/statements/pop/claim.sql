@@ -119,7 +119,8 @@ WITH seen AS MATERIALIZED (
                AND pg_try_advisory_xact_lock(hashtextextended(s.partition_id::text || '/' || s.consumer_group, 7781200))
       END
 ), spans AS MATERIALIZED (
-    SELECT h.ord, h.messages, s.base_offset, s.created_at, s.blob,
+    SELECT h.ord, h.partition_id, h.consumer_group, h.worker, h.lease_seconds, h.present, h.address, h.committed,
+           h.messages, s.base_offset, s.created_at, s.blob,
            GREATEST(s.base_offset, h.committed + 1) AS first_offset,
            s.end_offset - GREATEST(s.base_offset, h.committed + 1) + 1 AS available,
            (sum(s.end_offset - GREATEST(s.base_offset, h.committed + 1) + 1) OVER upto)::int8 AS through,
@@ -149,21 +150,17 @@ WITH seen AS MATERIALIZED (
     ) s
     WINDOW upto AS (PARTITION BY h.pop ORDER BY h.ord, s.base_offset)
 ), taken AS MATERIALIZED (
-    SELECT t.ord, t.base_offset, t.created_at, t.blob, t.first_offset,
+    SELECT t.ord, t.partition_id, t.consumer_group, t.worker, t.lease_seconds, t.present, t.address, t.committed,
+           t.base_offset, t.created_at, t.blob, t.first_offset,
            LEAST(t.available, t.messages - (t.through - t.available)) AS take
     FROM spans t
     WHERE t.through - t.available < t.messages AND t.bytes_before < $15::int8
 ), claims AS MATERIALIZED (
-    SELECT h.ord, h.partition_id, h.consumer_group, h.worker, h.present, h.address, h.committed, t.head, t.tail,
-           t.messages, clock_timestamp() AS now,
-           clock_timestamp() + make_interval(secs => h.lease_seconds) AS expires_at
-    FROM held h
-    JOIN (
-        SELECT t.ord, min(t.first_offset) AS head, max(t.first_offset + t.take - 1) AS tail,
-               sum(t.take)::int8 AS messages
-        FROM taken t
-        GROUP BY t.ord
-    ) t ON t.ord = h.ord
+    SELECT t.ord, t.partition_id, t.consumer_group, t.worker, t.present, t.address, t.committed,
+           min(t.first_offset) AS head, max(t.first_offset + t.take - 1) AS tail, sum(t.take)::int8 AS messages,
+           clock_timestamp() AS now, clock_timestamp() + make_interval(secs => t.lease_seconds) AS expires_at
+    FROM taken t
+    GROUP BY t.ord, t.partition_id, t.consumer_group, t.worker, t.lease_seconds, t.present, t.address, t.committed
 ), opened AS (
     INSERT INTO queen.log_consumers AS c
         (partition_id, consumer_group, committed, batch_end, worker_id, lease_expires_at, lease_acquired_at,
@@ -176,7 +173,7 @@ WITH seen AS MATERIALIZED (
     FROM claims k
     WHERE NOT k.present
     ON CONFLICT (partition_id, consumer_group) DO NOTHING
-    RETURNING c.partition_id, c.consumer_group, c.ctid AS address
+    RETURNING c.partition_id, c.consumer_group, c.ctid AS address, TRUE AS opened
 ), renewed AS (
     UPDATE queen.log_consumers c
     SET committed = CASE WHEN k.worker IS NULL THEN k.tail ELSE c.committed END,
@@ -199,8 +196,10 @@ WITH seen AS MATERIALIZED (
 ), given AS MATERIALIZED (
     SELECT r.ord, r.address, r.attempt FROM renewed r
     UNION ALL
+    -- FULL, and a condition that does not undo it: such a join is never made by comparing everything with everything
     SELECT k.ord, o.address, 1
-    FROM opened o JOIN claims k ON k.partition_id = o.partition_id AND k.consumer_group = o.consumer_group
+    FROM opened o FULL JOIN claims k ON k.partition_id = o.partition_id AND k.consumer_group = o.consumer_group
+    WHERE COALESCE(o.opened, FALSE)
 )
 SELECT (s.ord - 1)::int4 AS candidate, s.committed, s.log_end,
        CASE WHEN s.busy_until > s.now THEN (extract(epoch FROM LEAST(s.busy_until - s.now, '1 day')) * 1000)::int4 END AS busy_ms,

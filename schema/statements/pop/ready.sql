@@ -2,10 +2,10 @@
 -- every wake of a parked pop, for all of them in one statement.
 -- Caller: queen-storage pop/candidates.rs. Locks: none. Writes: nothing.
 -- $1 queue uuid[], $2 group text[]
-SELECT (i.ord - 1)::int4 AS pair, r.id AS partition_id, r.name
+SELECT (i.ord - 1)::int4 AS pair, r.id AS partition_id, r.name, r.pending
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS i (queue_id, consumer_group, ord)
 CROSS JOIN LATERAL (
-    SELECT p.id, p.name
+    SELECT p.id, p.name, newest.end_offset - c.committed AS pending
     FROM queen.log_partitions p
     CROSS JOIN LATERAL (
         SELECT s.end_offset FROM queen.log_segments s

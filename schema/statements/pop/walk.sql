@@ -5,9 +5,10 @@
 -- Caller: queen-storage pop/candidates.rs. Locks: none. Writes: nothing.
 -- $1 queue uuid, $2 group text, $3 from name text (the empty one comes first), $4 rows int8,
 -- $5 name that is done text (NULL: none)
-SELECT p.id AS partition_id, p.name, COALESCE(c.committed > GREATEST(p.last_offset, t.end_offset), FALSE) AS beyond
+SELECT p.id AS partition_id, p.name, COALESCE(c.committed > GREATEST(p.last_offset, t.end_offset), FALSE) AS beyond,
+       t.end_offset - COALESCE(c.committed, p.log_start - 1) AS pending
 FROM (
-    SELECT p.id, p.name, p.last_offset FROM queen.log_partitions p
+    SELECT p.id, p.name, p.last_offset, p.log_start FROM queen.log_partitions p
     WHERE p.queue_id = $1 AND p.name >= $3 AND p.name IS DISTINCT FROM $5::text
     ORDER BY p.name
     OFFSET 0

@@ -90,6 +90,7 @@ fn verdict(outcome: Outcome, lease: Option<Duration>) -> Verdict {
         Outcome::Nothing | Outcome::Beyond => Verdict::Empty { hidden: false },
         Outcome::Busy(rest) => Verdict::Leased { rest },
         Outcome::Hidden(rest) => Verdict::Deferred { rest },
-        Outcome::Spent | Outcome::Open => Verdict::NotEvaluated,
+        Outcome::Spent(left) => Verdict::Pending { left },
+        Outcome::Open => Verdict::NotEvaluated,
     }
 }

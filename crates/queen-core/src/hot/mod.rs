@@ -123,6 +123,7 @@ impl HotLists {
             let ring = list.find(group)?;
             for found in found {
                 list.reseed_row(ring, found.partition, &found.name, now);
+                list.estimate(ring, found.partition, found.messages);
             }
             Some(ring)
         });

@@ -184,6 +184,7 @@ async fn walk(
                     beyond.push(found.partition);
                 } else {
                     list.reseed_row(ring, found.partition, &found.name, now);
+                    list.estimate(ring, found.partition, found.messages);
                 }
             }
         });

@@ -18,7 +18,7 @@ use crate::hot::Guard;
 /// Claims of one flight.
 const JOBS_MAX: usize = 16;
 /// Candidates of one flight, at least one claim's.
-const CANDIDATES_MAX: usize = 512;
+const CANDIDATES_MAX: usize = 256;
 
 /// Where a claim's outcome goes.
 type Answer = oneshot::Sender<Result<Claimed, Arc<StorageError>>>;

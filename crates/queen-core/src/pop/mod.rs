@@ -212,7 +212,8 @@ impl Broker {
             return Ok(Look::Nothing { absent: false });
         };
         let (hot, ring) = inner.hot.ring(tenant, queue, group, &row.options);
-        let width = request.partitions.unwrap_or(u32::MAX).clamp(1, WIDTH_MAX) as usize;
+        let most = request.partitions.unwrap_or(u32::MAX).min(request.batch);
+        let width = most.clamp(1, WIDTH_MAX) as usize;
         let mut walk = None;
         let mut walked = false;
         let mut claims = 0;

@@ -27,6 +27,8 @@ pub struct Pending {
     pub partition: PartitionId,
     /// Its name.
     pub name: PartitionName,
+    /// Messages behind the cursor, about.
+    pub messages: u64,
     /// The group's cursor lies beyond the log; nothing to claim, something to repair.
     pub beyond: bool,
 }
@@ -116,6 +118,7 @@ impl Storage {
                 Ok(Pending {
                     partition: PartitionId(row.get(0)),
                     name: stored_name(row.get(1))?,
+                    messages: pending(row.get(3)),
                     beyond: row.get(2),
                 })
             })
@@ -139,12 +142,17 @@ impl Storage {
                 let found = Pending {
                     partition: PartitionId(row.get(1)),
                     name: stored_name(row.get(2))?,
+                    messages: pending(row.get(3)),
                     beyond: false,
                 };
                 Ok((pair, found))
             })
             .collect()
     }
+}
+
+fn pending(messages: Option<i64>) -> u64 {
+    messages.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
 }
 
 fn stored_name(text: &str) -> Result<PartitionName, StorageError> {

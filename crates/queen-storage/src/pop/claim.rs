@@ -83,8 +83,8 @@ pub enum Outcome {
     Busy(Duration),
     /// Something is pending, and none of it is visible for so long.
     Hidden(Duration),
-    /// The budget was spent before its turn came.
-    Spent,
+    /// The budget was spent before its turn came; so many messages are pending.
+    Spent(u64),
     /// Not leased, for whatever reason: its cursor may lie elsewhere than was thought.
     Open,
 }
@@ -195,7 +195,7 @@ impl Storage {
             Err(error) if rest.len() < claims.len() => {
                 tracing::warn!(target: "pop", %error, "some of the claims of a flight failed");
                 for i in rest {
-                    claimed[i].outcomes = vec![Outcome::Spent; claims[i].candidates.len()];
+                    claimed[i].outcomes = vec![Outcome::Open; claims[i].candidates.len()];
                 }
                 Ok(claimed)
             }
@@ -300,7 +300,7 @@ fn outcome(row: &Row, log_end: Option<Offset>, taken: Option<Tid>) -> Outcome {
     match (rest(3), rest(4), row.get::<_, bool>(5)) {
         (Some(busy), _, _) => Outcome::Busy(busy),
         (None, Some(hidden), _) => Outcome::Hidden(hidden),
-        (None, None, true) => Outcome::Spent,
+        (None, None, true) => Outcome::Spent(u64::try_from(log_end - committed).unwrap_or(0)),
         (None, None, false) => Outcome::Busy(Duration::ZERO),
     }
 }
