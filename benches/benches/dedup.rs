@@ -54,10 +54,9 @@ fn ask_and_extend(c: &mut Criterion) {
                 b.iter_with_setup(
                     || {
                         next += batch;
-                        turn = (turn + 7919) % partitions;
-                        hashes(next, batch)
+                        (partition(next.wrapping_mul(7919) % partitions), hashes(next, batch))
                     },
-                    |bytes| cache.ask(partition(turn), black_box(&bytes), Tick(1 << 20)),
+                    |(partition, bytes)| cache.ask(partition, black_box(&bytes), Tick(1 << 20)),
                 );
             });
             group.bench_function(BenchmarkId::new("ask-and-extend", batch), |b| {

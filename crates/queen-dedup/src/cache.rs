@@ -4,12 +4,15 @@ use queen_types::{Offset, PartitionId};
 
 use crate::HASH_LEN;
 use crate::entry::Entry;
+use crate::generation::SLOTS_MAX;
 use crate::slab::Slab;
 
 /// Least time between two readings of a partition because its entry reached less far back than its window.
 const REREAD_PAUSE: u32 = 30;
 /// How long a partition counts as shared after somebody else wrote to it.
 const SHARED_FOR: u32 = 10;
+/// Slots of the largest generation under a small budget.
+const SLOTS_FEW: usize = 1024;
 /// Entries at the end of the order of use that one call looks at for being spent.
 const SPENT_PER_CALL: usize = 2;
 
@@ -89,6 +92,8 @@ pub struct Stats {
 pub struct DedupCache {
     slab: Slab,
     budget: usize,
+    /// Slots of a generation: few enough that several large ones fit the budget.
+    slots_max: usize,
     /// Bytes that the entries hold on the heap.
     held: usize,
     evicted: u64,
@@ -97,7 +102,8 @@ pub struct DedupCache {
 impl DedupCache {
     /// An empty cache that keeps within `budget` bytes.
     pub fn new(budget: usize) -> DedupCache {
-        DedupCache { slab: Slab::default(), budget, held: 0, evicted: 0 }
+        let slots_max = (budget / (16 * size_of::<u32>())).clamp(SLOTS_FEW, SLOTS_MAX);
+        DedupCache { slab: Slab::default(), budget, slots_max, held: 0, evicted: 0 }
     }
 
     /// Whether anything is known of the partition. If not, reading its window back before a push spares PostgreSQL the
@@ -131,7 +137,7 @@ impl DedupCache {
             if let Some(entry) = entry.filter(|entry| entry.upto() == commit.base - 1) {
                 entry.window = commit.window;
                 self.held -= entry.expire(now.0);
-                self.held += entry.append(commit.hashes, now.0, now.0);
+                self.held += entry.append(commit.hashes, now.0, now.0, self.slots_max);
                 self.slab.touch(at);
             } else if entry_end(&self.slab, at) < end {
                 self.remove(at);
@@ -170,7 +176,7 @@ impl DedupCache {
         }
         let skipped = (entry.upto() - before.from) as usize * HASH_LEN;
         let missing = before.hashes.get(skipped..).unwrap_or_default();
-        self.held += entry.append(missing, now.0, now.0);
+        self.held += entry.append(missing, now.0, now.0, self.slots_max);
         Some(at)
     }
 
@@ -187,7 +193,7 @@ impl DedupCache {
                 if entry.from != page.upto || entry.window == 0 {
                     return false;
                 }
-                self.held += entry.prepend(page.hashes, stored);
+                self.held += entry.prepend(page.hashes, stored, self.slots_max);
             }
             None if page.window == 0 => {
                 self.replace(Entry::new(partition, page.upto, 0, now.0));
@@ -195,7 +201,7 @@ impl DedupCache {
             None => {
                 let at = self.replace(Entry::new(partition, page.upto, page.window, now.0));
                 if let Some(entry) = self.slab.get_mut(at) {
-                    self.held += entry.prepend(page.hashes, stored);
+                    self.held += entry.prepend(page.hashes, stored, self.slots_max);
                 }
             }
         }

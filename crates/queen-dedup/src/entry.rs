@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use queen_types::{Offset, PartitionId};
 
-use crate::generation::{Generation, Key, SLOTS_MAX};
+use crate::generation::{Generation, Key};
 use crate::{ALLOCATION, HASH_LEN};
 
 /// Seconds that a generation is kept beyond the window, besides an eighth of the window: the two clocks differ, and a
@@ -102,15 +102,14 @@ impl Entry {
 
     /// Adds hashes that follow on `upto`, stored at `stored`; bytes that were taken. A budget of a whole cache is never
     /// passed by more than this returns.
-    pub(crate) fn append(&mut self, hashes: &[u8], stored: u32, now: u32) -> usize {
+    pub(crate) fn append(&mut self, hashes: &[u8], stored: u32, now: u32, slots_max: usize) -> usize {
         let mut left = hashes.len() / HASH_LEN;
         let mut keys = Key::all(hashes);
         let mut taken = 0;
         while left > 0 {
-            taken += self.make_room(left, stored, now);
+            taken += self.make_room(left, stored, now, slots_max);
             let some = self.head.room().min(left);
             keys.by_ref().take(some).for_each(|key| self.head.insert(key));
-            self.head.upto += some as Offset;
             self.head.newest = self.head.newest.max(stored);
             left -= some;
         }
@@ -118,11 +117,11 @@ impl Entry {
     }
 
     /// Has a head that can take something.
-    fn make_room(&mut self, hashes: usize, stored: u32, now: u32) -> usize {
+    fn make_room(&mut self, hashes: usize, stored: u32, now: u32, slots_max: usize) -> usize {
         let upto = self.head.upto;
         let before = self.head.heap();
         if self.head.slots() == 0 {
-            self.head = Generation::sized(upto, stored, hashes, 0);
+            self.head = Generation::sized(upto, stored, hashes, 0, slots_max);
             return self.head.heap();
         }
         // A table that fills slowly would keep its oldest hashes long after the window.
@@ -136,7 +135,7 @@ impl Entry {
             return self.head.heap() - before;
         }
         let slots = if stale { self.head.len() * 2 } else { self.head.slots() * 2 };
-        let next = Generation::sized(upto, stored, hashes, slots.min(SLOTS_MAX));
+        let next = Generation::sized(upto, stored, hashes, slots, slots_max);
         let full = std::mem::replace(&mut self.head, next);
         self.head.heap() + self.seal(full, VecDeque::push_back)
     }
@@ -152,13 +151,15 @@ impl Entry {
     }
 
     /// Adds hashes that end at `from`, stored at `stored`; bytes that were taken.
-    pub(crate) fn prepend(&mut self, hashes: &[u8], stored: u32) -> usize {
+    pub(crate) fn prepend(&mut self, hashes: &[u8], stored: u32, slots_max: usize) -> usize {
         let mut taken = 0;
         let mut rest = hashes;
         while !rest.is_empty() {
-            let mut generation = Generation::sized(self.from, stored, rest.len() / HASH_LEN, 0);
-            let some = generation.room().min(rest.len() / HASH_LEN);
+            let left = rest.len() / HASH_LEN;
+            let mut generation = Generation::sized(self.from, stored, left, 0, slots_max);
+            let some = generation.room().min(left);
             let (older, newest) = rest.split_at(rest.len() - some * HASH_LEN);
+            generation.upto -= some as Offset;
             Key::all(newest).for_each(|key| generation.insert(key));
             rest = older;
             self.from -= some as Offset;
@@ -168,19 +169,13 @@ impl Entry {
         taken
     }
 
-    /// The hull of the generations that may hold one of the hashes, as `(above, upto]`.
+    /// Where one of the hashes may be stored, as `(above, upto]`.
     pub(crate) fn search(&self, hashes: &[u8]) -> Option<(Offset, Offset)> {
-        let mut hull: Option<(Offset, Offset)> = None;
-        let mut above = self.from;
         let sealed = self.sealed.iter().flat_map(|sealed| sealed.iter());
-        for generation in sealed.chain([&self.head]) {
-            if generation.len() > 0 && Key::all(hashes).any(|key| generation.may_hold(key)) {
-                let low = hull.map_or(above, |(low, _)| low);
-                hull = Some((low, generation.upto));
-            }
-            above = generation.upto;
-        }
-        hull
+        let found = sealed.chain([&self.head]).filter(|generation| generation.len() > 0);
+        found
+            .flat_map(|generation| Key::all(hashes).filter_map(|key| generation.find(key)))
+            .reduce(|hull, found| (hull.0.min(found.0), hull.1.max(found.1)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A run of offsets and 32 bits of each hash that is stored there.
+//! A run of offsets, and of each hash that is stored there 26 bits and about where it is.
 
 use queen_types::Offset;
 
@@ -6,12 +6,13 @@ use crate::{ALLOCATION, HASH_LEN};
 
 /// Slots up to which a generation is a plain list that is searched from end to end.
 const LIST_MAX: usize = 32;
-/// Slots of the largest generation. A hash that repeats a stored one has PostgreSQL look through one generation, so
-/// larger ones would make duplicates slow, and smaller ones the search of a partition with very many hashes.
-pub(crate) const SLOTS_MAX: usize = 16_384;
+/// Slots of the largest generation, one MiB. Each generation is one more place to look for a hash.
+pub(crate) const SLOTS_MAX: usize = 262_144;
 const SLOTS_MIN: usize = 4;
+/// Bits of a slot that number the block of offsets, of 64 in a generation, that the hash is in.
+const BLOCK_BITS: u32 = 6;
 
-/// A hash as the cache sees it: 32 bits that are kept, 64 others that say where.
+/// A hash as the cache sees it: 26 bits that are kept, 64 others that say in which slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
     mark: u32,
@@ -23,22 +24,23 @@ impl Key {
     pub(crate) fn all(hashes: &[u8]) -> impl Iterator<Item = Key> + '_ {
         hashes.as_chunks::<HASH_LEN>().0.iter().map(|hash| {
             let bits = u128::from_be_bytes(*hash);
-            // Zero is an empty slot.
-            Key { mark: (bits as u32).max(1), place: (bits >> 64) as u64 }
+            // A slot of zero is an empty one.
+            Key { mark: (bits as u32 >> BLOCK_BITS).max(1), place: (bits >> 64) as u64 }
         })
     }
 }
 
-/// Covers the offsets above the generation before it, up to `upto`.
+/// Covers the offsets above the generation before it, up to `upto`: one hash an offset, in order.
 #[derive(Debug)]
 pub(crate) struct Generation {
+    /// Mark and block.
     slots: Box<[u32]>,
     pub(crate) upto: Offset,
     /// Seconds at which its newest hash was stored.
     pub(crate) newest: u32,
     /// Seconds at which it took its first hash.
     pub(crate) born: u32,
-    len: u16,
+    len: u32,
 }
 
 impl Generation {
@@ -47,15 +49,15 @@ impl Generation {
         Generation { slots: Box::default(), upto, newest: now, born: now, len: 0 }
     }
 
-    /// For at least `hashes` of them, as far as the largest generation can hold, with `slots` slots at least.
-    pub(crate) fn sized(upto: Offset, now: u32, hashes: usize, slots: usize) -> Generation {
+    /// For `hashes` of them and with `slots` slots at least, as far as `slots_max` goes.
+    pub(crate) fn sized(upto: Offset, now: u32, hashes: usize, slots: usize, slots_max: usize) -> Generation {
         let wanted = if hashes <= LIST_MAX { hashes } else { hashes.div_ceil(4).saturating_mul(5) };
-        let slots = wanted.max(slots).clamp(SLOTS_MIN, SLOTS_MAX);
+        let slots = wanted.max(slots).clamp(SLOTS_MIN, slots_max);
         Generation { slots: vec![0; slots].into_boxed_slice(), upto, newest: now, born: now, len: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
-        usize::from(self.len)
+        self.len as usize
     }
 
     pub(crate) fn slots(&self) -> usize {
@@ -89,12 +91,14 @@ impl Generation {
         true
     }
 
-    /// Adds a hash; there must be [`room`](Generation::room).
+    /// Adds the hash of the next offset; there must be [`room`](Generation::room).
     pub(crate) fn insert(&mut self, key: Key) {
+        let block = self.len >> self.block_shift();
         let at = if self.is_list() { self.len() } else { self.free_slot(key) };
         if let Some(slot) = self.slots.get_mut(at) {
-            *slot = key.mark;
+            *slot = key.mark << BLOCK_BITS | block;
             self.len += 1;
+            self.upto += 1;
         }
     }
 
@@ -106,20 +110,35 @@ impl Generation {
         at
     }
 
-    /// Whether the hash may be among them. Never wrongly no.
-    pub(crate) fn may_hold(&self, key: Key) -> bool {
+    /// Where the hash may be, as `(above, upto]`: the hull of the blocks that may hold it. Never wrongly `None`.
+    pub(crate) fn find(&self, key: Key) -> Option<(Offset, Offset)> {
+        let mut found: Option<(u32, u32)> = None;
+        let mut note = |slot: u32| {
+            if slot >> BLOCK_BITS == key.mark {
+                let block = slot & ((1 << BLOCK_BITS) - 1);
+                found = Some(found.map_or((block, block), |(low, high)| (low.min(block), high.max(block))));
+            }
+        };
         if self.is_list() {
-            return self.slots[..self.len()].contains(&key.mark);
-        }
-        let mut at = self.home(key);
-        // A table is never full, so an empty slot comes.
-        loop {
-            match self.slots[at] {
-                0 => return false,
-                mark if mark == key.mark => return true,
-                _ => at = self.next(at),
+            self.slots[..self.len()].iter().for_each(|slot| note(*slot));
+        } else {
+            let mut at = self.home(key);
+            // A table is never full, so an empty slot comes.
+            while self.slots[at] != 0 {
+                note(self.slots[at]);
+                at = self.next(at);
             }
         }
+        let above = self.upto - Offset::from(self.len);
+        let shift = self.block_shift();
+        found.map(|(low, high)| {
+            (above + (Offset::from(low) << shift), (above + (Offset::from(high + 1) << shift)).min(self.upto))
+        })
+    }
+
+    /// A block is so many offsets, as a power of two.
+    fn block_shift(&self) -> u32 {
+        self.slots.len().div_ceil(1 << BLOCK_BITS).next_power_of_two().trailing_zeros()
     }
 
     fn home(&self, key: Key) -> usize {
@@ -146,24 +165,34 @@ mod tests {
 
     #[test]
     fn what_went_in_is_found_at_every_size() {
-        for size in [1, 4, 5, 31, 32, 33, 34, 100, 1000, 13_104] {
-            let mut generation = Generation::sized(0, 0, size, 0);
+        for size in [1, 4, 5, 31, 32, 33, 34, 64, 65, 100, 1000, 13_104, 209_712] {
+            let mut generation = Generation::sized(10, 0, size, 0, SLOTS_MAX);
             assert!(generation.room() >= size, "{size}");
             (0..size as u64).for_each(|n| generation.insert(key(n)));
-            assert_eq!(generation.len(), size);
-            assert!((0..size as u64).all(|n| generation.may_hold(key(n))), "{size}");
+            assert_eq!((generation.len(), generation.upto), (size, 10 + size as i64));
+            for n in 0..size {
+                let (above, upto) = generation.find(key(n as u64)).unwrap();
+                let offset = 11 + n as i64;
+                assert!(above < offset && offset <= upto && upto <= generation.upto, "{size}: {n}");
+            }
+            // A block is at most a fiftieth of what fits; a stray match may widen one of these.
+            let width = |n: u64| generation.find(key(n)).map_or(0, |(above, upto)| upto - above);
+            assert!(
+                [0, size as u64 / 2].map(width).into_iter().min() <= Some(1 + size as i64 / 20),
+                "{size}"
+            );
         }
     }
 
     #[test]
     fn a_full_table_says_maybe_of_next_to_nothing_else() {
-        let mut generation = Generation::sized(0, 0, usize::MAX / 8, 0);
+        let mut generation = Generation::sized(0, 0, usize::MAX / 8, 0, SLOTS_MAX);
         let room = generation.room() as u64;
         (0..room).for_each(|n| generation.insert(key(n)));
         assert_eq!(generation.room(), 0);
-        // About 4e-9 a look-up.
-        let wrong = (room..room + 2_000_000).filter(|n| generation.may_hold(key(*n))).count();
-        assert!(wrong <= 1, "{wrong}");
+        // Half a dozen slots are looked at on the way, each right by chance once in 2^26.
+        let wrong = (room..room + 4_000_000).filter(|n| generation.find(key(*n)).is_some()).count();
+        assert!(wrong <= 10, "{wrong}");
         let bytes = generation.heap() as f64 / room as f64;
         assert!(bytes < 5.01, "{bytes} bytes a hash");
     }
@@ -171,22 +200,22 @@ mod tests {
     #[test]
     fn a_hash_whose_kept_bits_are_zero_is_kept() {
         for size in [4, 100] {
-            let mut generation = Generation::sized(0, 0, size, 0);
+            let mut generation = Generation::sized(0, 0, size, 0, SLOTS_MAX);
             let zero = Key::all(&[0; 16]).next().unwrap();
             generation.insert(zero);
-            assert!(generation.may_hold(zero));
+            assert!(generation.find(zero).is_some());
         }
     }
 
     #[test]
     fn a_list_grows_in_place_and_stays_a_list() {
-        let mut generation = Generation::sized(0, 0, 1, 0);
+        let mut generation = Generation::sized(-1, 0, 1, 0, SLOTS_MAX);
         for n in 0..32 {
             assert!(generation.room() > 0 || generation.grow_list(1));
             generation.insert(key(n));
         }
         assert!(!generation.grow_list(1));
         assert_eq!(generation.slots(), 32);
-        assert!((0..32).all(|n| generation.may_hold(key(n))));
+        assert!((0..32).all(|n| generation.find(key(n)) == Some((n as i64 - 1, n as i64))));
     }
 }

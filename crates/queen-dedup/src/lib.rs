@@ -15,10 +15,11 @@
 //!
 //! # Memory
 //!
-//! A hash is remembered by 32 of its bits in an open-addressing table of a **generation**, which stands for a run of
-//! offsets. Its place in the table comes from other bits. Generations grow from 4 slots to 16,384; a full one is never
-//! touched again until it is dropped as a whole, because its newest hash is older than the window or because the budget
-//! is used up. That is 5 bytes a hash where there are many, and about 120 bytes a partition where there are few.
+//! A hash is remembered by 26 of its bits in an open-addressing table of a **generation**, which stands for a run of
+//! offsets. Its slot comes from other bits, and the 6 bits beside those kept say in which of 64 blocks of the run it
+//! is, so that a repeat costs PostgreSQL a look at one block. Generations grow from 4 slots to 262,144; a full one is
+//! never touched again until it is dropped as a whole, because its newest hash is older than the window or because the
+//! budget is used up. That is 5 bytes a hash where there are many, and about 120 bytes a partition where there are few.
 //!
 //! ```
 //! use queen_dedup::{Commit, Coverage, DedupCache, Tick};

@@ -121,11 +121,15 @@ WITH placed AS MATERIALIZED (
                     CROSS JOIN LATERAL generate_series(0, p.frames - 1) AS f
                 ) n
                 JOIN (
-                    SELECT h.base_offset + k AS at, substr(h.bytes, 1 + 16 * k, 16) AS hash
-                    FROM held h
-                    CROSS JOIN LATERAL generate_series(0, h.last) AS k
-                    -- cuts the hash out of its row before anything is sorted or hashed by it
-                    OFFSET 0
+                    -- a row of one message needs no series, which costs more than the rest of its search
+                    SELECT h.base_offset AS at, h.bytes AS hash FROM held h WHERE h.last = 0
+                    UNION ALL
+                    (SELECT h.base_offset + k AS at, substr(h.bytes, 1 + 16 * k, 16) AS hash
+                     FROM held h
+                     CROSS JOIN LATERAL generate_series(0, h.last) AS k
+                     WHERE h.last > 0
+                     -- cuts the hash out of its row before anything is sorted or hashed by it
+                     OFFSET 0)
                 ) stored ON stored.hash = n.hash
                 GROUP BY n.frame
             ) m

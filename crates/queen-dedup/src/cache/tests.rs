@@ -74,7 +74,7 @@ fn a_million_hashes_of_one_partition_take_five_bytes_each() {
         Coverage { from: -1, upto: 999_999, maybe: None, shared: false }
     );
     let (above, upto) = cache.ask(partition(1), &hashes(500_000, 1), Tick(100)).maybe.unwrap();
-    assert!(above < 500_000 && 500_000 <= upto && upto - above <= 13_104, "({above}, {upto}]");
+    assert!(above < 500_000 && 500_000 <= upto && upto - above <= 4096, "({above}, {upto}]");
 }
 
 /// And about 120 a partition where there are few.
@@ -95,7 +95,7 @@ fn a_hundred_thousand_small_partitions_take_little() {
 
 #[test]
 fn the_least_recently_used_partition_goes_first_and_its_oldest_hashes_before_the_rest() {
-    let mut cache = DedupCache::new(300_000);
+    let mut cache = DedupCache::new(200_000);
     for id in [1, 2] {
         let many = hashes(0, 15_000);
         cache.extend(partition(id), commit(0, &many), Tick(100));
@@ -132,7 +132,7 @@ fn a_gap_is_healed_by_what_lies_before_the_commit_and_forgotten_without_it() {
     cache.extend(partition(1), healed, Tick(100));
     assert_eq!(
         cache.ask(partition(1), &hashes(5, 1), Tick(100)),
-        Coverage { from: -1, upto: 8, maybe: Some((-1, 8)), shared: true }
+        Coverage { from: -1, upto: 8, maybe: Some((4, 5)), shared: true }
     );
     // One hash of the gap is missing.
     let short = Commit { before: Some(Before { from: 8, hashes: &[1; 32] }), ..commit(12, &[9; 16]) };

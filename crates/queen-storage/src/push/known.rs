@@ -20,7 +20,7 @@ const TICKS_BEFORE: u32 = 1 << 31;
 /// Bytes of hashes that one statement reads back, over all its partitions.
 const PAGE_BYTES: usize = 1 << 20;
 /// Rows that one statement reads back, over all its partitions.
-const PAGE_ROWS: usize = 16_384;
+const PAGE_ROWS: usize = 65_536;
 /// Statements that one push spends at most on reading back.
 const PAGES_MAX: usize = 256;
 /// How long one push reads back at most; what is left then is searched.
