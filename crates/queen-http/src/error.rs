@@ -108,6 +108,9 @@ mod tests {
         );
         check(Error::BadInput("no".to_owned()), 400, r#"{"error":"no"}"#);
         check(Error::Overloaded("no push slot".to_owned()), 503, r#"{"error":"no push slot"}"#);
+        let answer =
+            crate::reply::Answer::from(ApiError::core("pop failed", Error::Overloaded(String::new())));
+        assert_eq!(answer.headers()["retry-after"], "1");
         check(Error::Refused("no key".to_owned()), 422, r#"{"error":"no key"}"#);
     }
 }
