@@ -40,6 +40,7 @@ pub(crate) fn serve_pages(http: HttpOptions, recorder: Recorder, broker: Broker)
     HttpOptions {
         prometheus: Some(Render::new(move || {
             observe_pool(&page_broker);
+            observe_admission(&page_broker);
             parked.observe(page_broker.parked());
             page_recorder.render()
         })),
@@ -58,6 +59,23 @@ fn observe_pool(broker: &Broker) {
     metrics::gauge!("queen_db_pool_idle").set(pool.idle as f64);
     metrics::gauge!("queen_db_pool_active").set(pool.active as f64);
     metrics::gauge!("queen_db_pool_waiting").set(pool.waiting as f64);
+}
+
+/// Sets the gauges of the arbiter of write transactions.
+fn observe_admission(broker: &Broker) {
+    let shown = broker.admission();
+    metrics::gauge!("queen_admission_budget").set(shown.budget.floor());
+    metrics::gauge!("queen_admission_trains_per_s").set(shown.trains.trains_per_s);
+    metrics::gauge!("queen_admission_txn_per_train").set(shown.trains.txn_per_train);
+    metrics::gauge!("queen_admission_cycle_ms")
+        .set(shown.trains.cycle.unwrap_or_default().as_secs_f64() * 1e3);
+    metrics::gauge!("queen_admission_oldest_seconds").set(shown.oldest.as_secs_f64());
+    metrics::gauge!("queen_admission_mode").set(shown.mode_value());
+    for (lane, at) in shown.lanes.iter() {
+        metrics::gauge!("queen_admission_inflight", "lane" => lane.as_str()).set(at.in_flight as f64);
+        metrics::gauge!("queen_admission_waiting", "lane" => lane.as_str()).set(at.waiting as f64);
+        metrics::gauge!("queen_admission_cap", "lane" => lane.as_str()).set(at.cap as f64);
+    }
 }
 
 /// The gauge of parked pops, and the queues that have one: a queue that nobody waits for any more has to be told so.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use queen_core::BrokerOptions;
+use queen_core::{AdmissionOptions, BrokerOptions, PerLane};
 use queen_http::HttpOptions;
 use queen_pg::{PgOptions, TlsMode};
 use queen_telemetry::LogOptions;
@@ -105,6 +105,27 @@ struct Dedup {
 }
 
 #[derive(Deserialize)]
+struct Admission {
+    min: usize,
+    init: usize,
+    max: usize,
+    pool_reserve: usize,
+    share: Share,
+    tick_ms: u64,
+    train_gap_us: u64,
+    nosync_budget: usize,
+    wait_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct Share {
+    push: f64,
+    pop: f64,
+    ack: f64,
+    maint: f64,
+}
+
+#[derive(Deserialize)]
 struct Log {
     filter: String,
     json: bool,
@@ -165,6 +186,8 @@ impl Config {
             } else {
                 0
             },
+            admission: merged.section::<Admission>("admission")?.into_options(merged, postgres.pool_size),
+            admission_trace: merged.boolean("QUEEN_ADMISSION_TRACE"),
             pg: postgres.into_options(&server.id),
             ..BrokerOptions::default()
         };
@@ -186,6 +209,31 @@ impl Postgres {
             connect_timeout: Duration::from_millis(self.connect_timeout_ms),
             pool_wait: Duration::from_millis(self.pool_wait_ms),
             application_name: format!("queen/{server_id}"),
+        }
+    }
+}
+
+impl Admission {
+    /// What nobody set is left to the broker, which knows what follows from the pool.
+    fn into_options(self, merged: &Merged, pool_size: usize) -> AdmissionOptions {
+        let given = |name: &str, value: usize| merged.is_given(name).then_some(value);
+        AdmissionOptions {
+            pool_size,
+            pool_reserve: given("QUEEN_ADMISSION_POOL_RESERVE", self.pool_reserve),
+            min: given("QUEEN_ADMISSION_MIN", self.min),
+            init: given("QUEEN_ADMISSION_INIT", self.init),
+            max: self.max,
+            train_gap: Duration::from_micros(self.train_gap_us),
+            tick: Duration::from_millis(self.tick_ms),
+            shares: PerLane {
+                push: self.share.push,
+                pop: self.share.pop,
+                ack: self.share.ack,
+                maint: self.share.maint,
+            },
+            nosync_budget: self.nosync_budget,
+            wait: Duration::from_millis(self.wait_ms),
+            ..AdmissionOptions::default()
         }
     }
 }

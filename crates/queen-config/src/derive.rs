@@ -10,6 +10,10 @@ pub(crate) fn fill(merged: &mut Merged) {
     let pool = merged.int("DB_POOL_SIZE");
     merged.derive("QUEEN_SERVER_ID", Value::Text(random_id()));
     merged.derive("QUEEN_ADMISSION_POOL_RESERVE", Value::Int((pool / 4).min(16)));
+    let open = (pool - merged.int("QUEEN_ADMISSION_POOL_RESERVE")).max(1);
+    let ceiling = open.min(merged.int("QUEEN_ADMISSION_MAX"));
+    merged.derive("QUEEN_ADMISSION_MIN", Value::Int((open * 2 / 3).max(8).min(ceiling)));
+    merged.derive("QUEEN_ADMISSION_INIT", Value::Int(merged.int("QUEEN_ADMISSION_MIN").min(ceiling)));
     merged.derive("QUEEN_KV_POOL_SIZE", Value::Int((pool / 10).clamp(4, 32)));
 
     let shards = Value::Int(merged.int("QUEEN_V2_FUSION_SHARDS"));
@@ -49,6 +53,7 @@ mod tests {
     fn values_follow_the_pool_the_shards_and_the_tenancy() {
         let plain = derived(&[]);
         assert_eq!(plain.int("QUEEN_ADMISSION_POOL_RESERVE"), 16);
+        assert_eq!((plain.int("QUEEN_ADMISSION_MIN"), plain.int("QUEEN_ADMISSION_INIT")), (96, 96));
         assert_eq!(plain.int("QUEEN_KV_POOL_SIZE"), 16);
         assert_eq!(plain.text("QUEEN_MESH_BIND_ADDR"), Some("0.0.0.0"));
         assert!(!plain.boolean("QUEEN_KV_REQUIRE_GRANT"));
@@ -63,6 +68,7 @@ mod tests {
             ("QUEEN_BIND_ADDR", Value::Text("127.0.0.1".to_owned())),
         ]);
         assert_eq!(other.int("QUEEN_ADMISSION_POOL_RESERVE"), 5);
+        assert_eq!((other.int("QUEEN_ADMISSION_MIN"), other.int("QUEEN_ADMISSION_INIT")), (10, 10));
         assert_eq!(other.int("QUEEN_KV_POOL_SIZE"), 4);
         assert_eq!(other.int("QUEEN_ACK_FUSION_SHARDS"), 3);
         assert_eq!(other.int("QUEEN_HOTLIST_SHARDS"), 3);

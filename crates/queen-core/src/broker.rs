@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::StartError;
 use crate::ack::AckFusion;
+use crate::admission::{self, Admission};
 use crate::caches::Caches;
 use crate::floor;
 use crate::fusion::Fusion;
@@ -35,6 +36,7 @@ pub struct Broker {
 pub(crate) struct Inner {
     pub(crate) options: BrokerOptions,
     pub(crate) storage: Storage,
+    pub(crate) admission: Admission,
     pub(crate) fusion: Fusion,
     pub(crate) claims: Claims,
     pub(crate) hot: HotLists,
@@ -58,8 +60,14 @@ impl Broker {
     ///
     /// # Cancel safety
     /// A dropped start leaves no task behind; a schema apply that it began is completed by the next start.
-    pub async fn start(options: BrokerOptions) -> Result<Broker, StartError> {
+    pub async fn start(mut options: BrokerOptions) -> Result<Broker, StartError> {
         check(&options)?;
+        options.admission.pool_size = options.pg.pool_size;
+        let (limits, warnings) = admission::limits(&options.admission);
+        for warning in warnings {
+            tracing::warn!(target: "admission", "{warning}");
+        }
+        options.pg.pool_size = limits.pool_size;
         let pool = Pool::new(options.pg.clone()).map_err(|error| StartError::Config(error.to_string()))?;
         if options.apply_schema {
             let applied = queen_schema::apply(
@@ -90,6 +98,7 @@ impl Broker {
         );
         let gates: Arc<Gates> = Arc::default();
         let inner = Arc::new(Inner {
+            admission: Admission::new(&options.admission, limits, options.admission_trace),
             claims: Claims::new(options.claim_bundles),
             hot: HotLists::new(gates.clone()),
             fusion: Fusion::new(
@@ -118,6 +127,7 @@ impl Broker {
             inner.hot.timer.clone(),
             inner.stop.clone(),
         ));
+        inner.tasks.spawn(inner.admission.ticks(inner.stop.clone()));
         Ok(Broker { inner })
     }
 
@@ -156,6 +166,7 @@ impl Broker {
         if tokio::time::timeout(TASK_PATIENCE, self.inner.tasks.wait()).await.is_err() {
             tracing::warn!(target: "shutdown", "a background task did not end in time");
         }
+        self.inner.admission.close();
         self.inner.storage.pool().close();
     }
 }
@@ -163,6 +174,7 @@ impl Broker {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.stop.cancel();
+        self.admission.close();
         self.storage.pool().close();
     }
 }

@@ -11,6 +11,9 @@ pub enum Error {
     /// No database connection could be had; nothing was done.
     #[error("no database connection: {0}")]
     Pool(String),
+    /// No write transaction could be opened in time; nothing was done, and a later call may do it.
+    #[error("overloaded: {0}")]
+    Overloaded(String),
     /// A statement failed; nothing was done, unless its outcome is unknown.
     #[error("{message}")]
     Statement {
@@ -45,6 +48,9 @@ impl From<&StorageError> for Error {
     fn from(error: &StorageError) -> Self {
         if error.is_pool() {
             return Error::Pool(error.to_string());
+        }
+        if error.is_overload() {
+            return Error::Overloaded(error.to_string());
         }
         Error::Statement {
             class: error.class(),

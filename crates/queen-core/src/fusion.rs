@@ -4,9 +4,11 @@
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use queen_admission::Lane as Admitted;
 use queen_fusion::{Bundle, Coalescer, Item, Limits};
 use queen_segment::TxnHash;
-use queen_storage::{DedupStats, FrameVerdict, Lane, NewFrame, PartitionKey, StorageError};
+use queen_storage::{DedupStats, FrameVerdict, Lane, NewFrame, PartitionKey, Storage, StorageError};
+use queen_types::TenantId;
 use tokio::sync::oneshot;
 
 use crate::broker::Inner;
@@ -88,7 +90,7 @@ fn fly(inner: &Arc<Inner>) {
         let storage = inner.storage.clone();
         inner.tasks.spawn(async move {
             let (lanes, answers) = unpack(bundle);
-            let verdicts = storage.push(&lanes).await;
+            let verdicts = append(&flight.inner, &storage, &lanes).await;
             metrics::counter!("queen_batches_fired_total", "op" => "push").increment(1);
             metrics::counter!("queen_batch_items_fired_total", "op" => "push")
                 .increment(lanes.iter().map(|lane| lane.frames.len() as u64).sum());
@@ -101,6 +103,30 @@ fn fly(inner: &Arc<Inner>) {
             answer(answers, verdicts);
         });
     }
+}
+
+/// Writes a bundle, once it has a slot; the slot is given back before anybody hears of it.
+async fn append(inner: &Weak<Inner>, storage: &Storage, lanes: &[Lane]) -> Vec<Vec<FrameVerdict>> {
+    let admitted = match inner.upgrade() {
+        Some(inner) => inner.admission.enter(Admitted::Push, TenantId::DEFAULT).await,
+        None => Err(StorageError::NotAdmitted("the broker shuts down".to_owned())),
+    };
+    let slot = match admitted {
+        Ok(slot) => slot,
+        Err(error) => {
+            let error = Arc::new(error);
+            let fail =
+                |lane: &Lane| lane.frames.iter().map(|_| FrameVerdict::Failed(error.clone())).collect();
+            return lanes.iter().map(fail).collect();
+        }
+    };
+    let pushed = storage.push_measured(lanes).await;
+    let queued = |verdict: &&FrameVerdict| matches!(verdict, FrameVerdict::Queued { .. });
+    let messages = pushed.verdicts.iter().flatten().filter(queued).count() as u64;
+    if let (Some(took), true) = (pushed.commit, messages > 0) {
+        slot.committed_work(took, messages);
+    }
+    pushed.verdicts
 }
 
 fn record_dedup(stats: &DedupStats) {

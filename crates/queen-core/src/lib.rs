@@ -26,6 +26,7 @@ pub mod api;
 
 mod ack;
 mod admin;
+mod admission;
 mod announce;
 mod broker;
 mod caches;
@@ -44,4 +45,7 @@ mod wait;
 pub use broker::Broker;
 pub use error::{Error, StartError};
 pub use options::BrokerOptions;
+pub use queen_admission::{
+    Lane as AdmissionLane, Options as AdmissionOptions, PerLane, Snapshot as AdmissionSnapshot,
+};
 pub use queen_pg::{PgOptions, PoolStatus, TlsMode};

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use queen_admission::Options as AdmissionOptions;
 use queen_pg::PgOptions;
 use queen_types::SubscriptionMode;
 
@@ -54,6 +55,11 @@ pub struct BrokerOptions {
     /// Memory for the hashes of stored transaction ids, in bytes, so that a push need not search for repeats; 0: none.
     /// Deduplication is exact either way.
     pub dedup_cache_bytes: usize,
+    /// How many write transactions may be open at once; its `pool_size` is that of `pg`. Without a floor of the budget it
+    /// is two thirds of what the pool has beside the reserve.
+    pub admission: AdmissionOptions,
+    /// Log every tick of the arbiter.
+    pub admission_trace: bool,
     /// How often parked pops are looked after although nothing woke them: the longest that a lost wake can cost, and
     /// how late the expiry of a lease is noticed.
     pub wait_floor: Duration,
@@ -86,6 +92,8 @@ impl Default for BrokerOptions {
             ack_fusion: true,
             ack_flushes: 2,
             dedup_cache_bytes: 64 * 1024 * 1024,
+            admission: AdmissionOptions::default(),
+            admission_trace: false,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use queen_admission::Lane;
 use queen_storage::ack::AckRequest;
 use queen_storage::{NewFrame, PartitionKey, TxnFailure, TxnPush, TxnSuccess};
 use queen_types::{MessageId, PartitionId, QueueName, TenantId};
@@ -24,7 +25,7 @@ impl Broker {
     /// Commits every operation or none. A verdict of the database is an outcome, not an error.
     ///
     /// # Errors
-    /// [`Error::Pool`] when no connection could be had.
+    /// [`Error::Pool`] when no connection could be had, [`Error::Overloaded`] when too much is under way.
     ///
     /// # Cancel safety
     /// A dropped call may have committed. Repeating it is safe when every push carries its own transaction id.
@@ -38,7 +39,15 @@ impl Broker {
         if slots.is_empty() {
             return Ok(TxnOutcome::Committed(Vec::new()));
         }
-        match self.inner.storage.transaction(tenant, &pushes, &acks, &request.required_leases).await {
+        let admitted = self.inner.admission.enter(Lane::Push, tenant).await?;
+        let outcome = self.inner.storage.transaction(tenant, &pushes, &acks, &request.required_leases).await;
+        if let Ok(TxnSuccess { effects, .. }) = &outcome
+            && let Some(took) = effects.commit
+        {
+            admitted.committed_work(took, slots.len() as u64);
+        }
+        drop(admitted);
+        match outcome {
             Ok(success) => {
                 self.after_transaction(tenant, &pushes, &acks, &success);
                 Ok(TxnOutcome::Committed(results(&slots, &pushes, &acks, &success)))

@@ -10,6 +10,8 @@ use queen_wire::{BodyError, QueryError, error_body};
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) body: Vec<u8>,
+    /// Sent as `Retry-After`, in seconds.
+    pub(crate) retry_after: Option<u16>,
 }
 
 impl ApiError {
@@ -20,7 +22,12 @@ impl ApiError {
 
     /// A body of its own shape.
     pub(crate) fn with_body(status: StatusCode, body: Vec<u8>) -> ApiError {
-        ApiError { status, body }
+        ApiError { status, body, retry_after: None }
+    }
+
+    /// 503 that asks the client to come again in a second: nothing was done, because too much is under way.
+    pub(crate) fn overloaded(text: &str) -> ApiError {
+        ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, text) }
     }
 
     /// 400.
@@ -33,6 +40,7 @@ impl ApiError {
         match error {
             // The reason is the operator's business and in the log of whoever failed; clients know this one word.
             Error::Pool(_) => ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "pool"),
+            Error::Overloaded(text) => ApiError::overloaded(&text),
             Error::Statement { class, sqlstate, message } => ApiError::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 &format!("{prefix}: {}", statement(class, sqlstate.as_deref(), &message)),
@@ -99,6 +107,10 @@ mod tests {
             r#"{"error":"pop failed: deadlock detected (SQLSTATE 40P01, transient)"}"#,
         );
         check(Error::BadInput("no".to_owned()), 400, r#"{"error":"no"}"#);
+        check(Error::Overloaded("no push slot".to_owned()), 503, r#"{"error":"no push slot"}"#);
+        let answer =
+            crate::reply::Answer::from(ApiError::core("pop failed", Error::Overloaded(String::new())));
+        assert_eq!(answer.headers()["retry-after"], "1");
         check(Error::Refused("no key".to_owned()), 422, r#"{"error":"no key"}"#);
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use queen_wire::error_with_code;
 
@@ -68,6 +68,10 @@ pub(crate) fn method_not_allowed(allow: &str) -> Answer {
 
 impl From<ApiError> for Answer {
     fn from(error: ApiError) -> Self {
-        json(error.status, error.body)
+        let mut answer = json(error.status, error.body);
+        if let Some(seconds) = error.retry_after {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        answer
     }
 }

@@ -19,6 +19,9 @@ pub enum StorageError {
         /// Bytes that may wait.
         waiting_max: usize,
     },
+    /// Too many write transactions are open; nothing was sent.
+    #[error("{0}; retry later")]
+    NotAdmitted(String),
     /// A partition or queue vanished again and again while the operation ran.
     #[error("{0} was deleted while it was in use")]
     Gone(&'static str),
@@ -30,7 +33,9 @@ impl StorageError {
         match self {
             StorageError::Pg(error) => error.class(),
             StorageError::Misaligned(_) | StorageError::Sealed => FailureClass::Permanent,
-            StorageError::Gone(_) | StorageError::Overloaded { .. } => FailureClass::Transient,
+            StorageError::Gone(_) | StorageError::Overloaded { .. } | StorageError::NotAdmitted(_) => {
+                FailureClass::Transient
+            }
         }
     }
 
@@ -45,6 +50,11 @@ impl StorageError {
     /// Whether no connection could be had, so that nothing was sent.
     pub fn is_pool(&self) -> bool {
         matches!(self, StorageError::Pg(error) if error.is_pool())
+    }
+
+    /// Whether nothing was sent because too much is under way.
+    pub fn is_overload(&self) -> bool {
+        matches!(self, StorageError::Overloaded { .. } | StorageError::NotAdmitted(_))
     }
 
     /// Whether the same call may simply be made again: the server rolled it back for a passing reason.

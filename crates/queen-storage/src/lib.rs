@@ -26,7 +26,7 @@ use queen_types::{PartitionId, QueueName, TenantId};
 pub use error::StorageError;
 pub use ids::PartitionKey;
 pub use lease::Extended;
-pub use push::{DedupStats, FrameVerdict, Lane, NewFrame};
+pub use push::{DedupStats, FrameVerdict, Lane, NewFrame, Pushed};
 pub use transaction::{TxnFailure, TxnPush, TxnPushed, TxnSuccess};
 
 /// How segments are written.

@@ -1,6 +1,7 @@
 //! Pushes and acks that commit together or not at all.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Instant;
 
 use queen_dedup::Coverage;
 use queen_pg::Tx;
@@ -160,8 +161,12 @@ impl Storage {
             tx.rollback().await?;
             return Err(failure);
         }
+        let began = Instant::now();
         let finished = work.finish(tx, acks).await;
-        let (acked, effects) = finished.inspect_err(|_| self.inner.known.forget(ids.iter().copied()))?;
+        let took = began.elapsed();
+        let (acked, mut effects) = finished.inspect_err(|_| self.inner.known.forget(ids.iter().copied()))?;
+        // With nothing acked it is the pushes that commit.
+        effects.commit.get_or_insert(took);
         if let Some(answers) = answers {
             self.inner.known.learn(&outgoing, &answers, Via::Search);
         }

@@ -246,7 +246,7 @@ catalogue! {
     ADMISSION_TXN_PER_TRAIN Gauge "queen_admission_txn_per_train" "transactions" [] "Transactions flushed together.";
     ADMISSION_CYCLE_MS Gauge "queen_admission_cycle_ms" "milliseconds" [] "Median cycle of a flush.";
     ADMISSION_CAP Gauge "queen_admission_cap" "transactions" [lane = "push" | "pop" | "ack" | "maint"] "Cap of a lane.";
-    ADMISSION_OLDEST_SECONDS Gauge "queen_admission_oldest_seconds" "seconds" [] "Longest wait of those waiting.";
+    ADMISSION_OLDEST_SECONDS Gauge "queen_admission_oldest_seconds" "seconds" [] "Age of the oldest open write transaction outside maintenance.";
     ADMISSION_MODE Gauge "queen_admission_mode" "0 or 1" [] "0 normal, 1 commits look unsynchronised.";
     ADMISSION_WAIT_SECONDS Histogram "queen_admission_wait_seconds" "seconds" [lane = "push" | "pop" | "ack" | "maint"]
         "Wait for a slot.";

@@ -53,6 +53,19 @@ fn every_live_variable_arrives() {
         ("QUEEN_ACK_REGISTRY_MB", "3"),
         ("QUEEN_ACK_FUSION", "0"),
         ("QUEEN_DEDUP_CACHE_MB", "3"),
+        ("QUEEN_ADMISSION_MIN", "3"),
+        ("QUEEN_ADMISSION_INIT", "5"),
+        ("QUEEN_ADMISSION_MAX", "7"),
+        ("QUEEN_ADMISSION_POOL_RESERVE", "2"),
+        ("QUEEN_ADMISSION_SHARE_PUSH", "0.1"),
+        ("QUEEN_ADMISSION_SHARE_POP", "0.2"),
+        ("QUEEN_ADMISSION_SHARE_ACK", "0.15"),
+        ("QUEEN_ADMISSION_SHARE_MAINT", "0.02"),
+        ("QUEEN_ADMISSION_TICK_MS", "200"),
+        ("QUEEN_ADMISSION_TRAIN_GAP_US", "400"),
+        ("QUEEN_ADMISSION_NOSYNC_BUDGET", "6"),
+        ("QUEEN_ADMISSION_WAIT_MS", "900"),
+        ("QUEEN_ADMISSION_TRACE", "on"),
         ("LOG_LEVEL", "debug"),
         ("QUEEN_LOG_JSON", "1"),
     ])
@@ -75,6 +88,23 @@ fn every_live_variable_arrives() {
     );
     assert_eq!(broker.dedup_cache_bytes, 3 << 20);
     assert_eq!(ok(&[("QUEEN_DEDUP_CACHE", "off")]).config.broker.dedup_cache_bytes, 0);
+    assert!(broker.admission_trace);
+    assert_eq!(
+        broker.admission,
+        queen_core::AdmissionOptions {
+            pool_size: 17,
+            pool_reserve: Some(2),
+            min: Some(3),
+            init: Some(5),
+            max: 7,
+            train_gap: Duration::from_micros(400),
+            tick: Duration::from_millis(200),
+            shares: queen_core::PerLane { push: 0.1, pop: 0.2, ack: 0.15, maint: 0.02 },
+            nosync_budget: 6,
+            wait: Duration::from_millis(900),
+            ..queen_core::AdmissionOptions::default()
+        }
+    );
     let pg = broker.pg;
     assert_eq!(
         (pg.host.as_str(), pg.port, pg.user.as_str(), pg.database.as_str()),

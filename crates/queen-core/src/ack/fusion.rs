@@ -1,8 +1,10 @@
 //! Ack fusion: whole batches wait together and share a commit, as pushes do in [`crate::fusion`].
 
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use parking_lot::Mutex;
+use queen_admission::{Lane, Slot};
 use queen_fusion::{Bundle, Coalescer, Item, Limits};
 use queen_hotlist::Release;
 use queen_storage::ack::{FullAck, FullAcked};
@@ -31,6 +33,8 @@ pub(crate) enum Verdict {
     Completed,
     /// The row says no; the other way decides.
     Refused,
+    /// Too much is under way; nothing was sent.
+    Overloaded,
     /// Nobody knows, or the database did not do it.
     Failed,
 }
@@ -136,8 +140,14 @@ fn fold(bundle: Bundle<Key, Submission>) -> (Vec<Full>, Vec<Vec<oneshot::Sender<
 
 /// Commits batches together and books what became of each.
 async fn flush(inner: &Weak<Inner>, storage: &Storage, batches: &[Full]) -> Vec<Verdict> {
+    let admitted = match inner.upgrade() {
+        Some(inner) => inner.admission.enter(Lane::Ack, TenantId::DEFAULT).await,
+        None => Err(StorageError::NotAdmitted("the broker shuts down".to_owned())),
+    };
+    let Ok(slot) = admitted else { return vec![Verdict::Overloaded; batches.len()] };
     let acks: Vec<FullAck> = batches.iter().map(|full| full.ack.clone()).collect();
-    let outcomes = settle(storage, &acks).await;
+    let outcomes = settle(storage, &slot, &acks).await;
+    drop(slot);
     metrics::counter!("queen_batches_fired_total", "op" => "ack").increment(1);
     metrics::counter!("queen_batch_items_fired_total", "op" => "ack").increment(acks.len() as u64);
     let inner = inner.upgrade();
@@ -164,8 +174,8 @@ struct Lost;
 type Outcome = Result<Option<FullAcked>, Lost>;
 
 /// All at once; if one of them is refused for good, each for itself, so that it fails nobody else.
-async fn settle(storage: &Storage, acks: &[FullAck]) -> Vec<Outcome> {
-    let error = match attempt(storage, acks).await {
+async fn settle(storage: &Storage, slot: &Slot, acks: &[FullAck]) -> Vec<Outcome> {
+    let error = match attempt(storage, slot, acks).await {
         Ok(answers) => return answers.into_iter().map(Ok).collect(),
         Err(error) => error,
     };
@@ -177,7 +187,7 @@ async fn settle(storage: &Storage, acks: &[FullAck]) -> Vec<Outcome> {
     }
     let mut outcomes = Vec::with_capacity(acks.len());
     for ack in acks {
-        let outcome = attempt(storage, std::slice::from_ref(ack)).await;
+        let outcome = attempt(storage, slot, std::slice::from_ref(ack)).await;
         outcomes.push(match outcome {
             Ok(answers) => Ok(answers.into_iter().next().flatten()),
             Err(error) => {
@@ -189,11 +199,24 @@ async fn settle(storage: &Storage, acks: &[FullAck]) -> Vec<Outcome> {
     outcomes
 }
 
-async fn attempt(storage: &Storage, acks: &[FullAck]) -> Result<Vec<Option<FullAcked>>, StorageError> {
-    match storage.ack_full(acks).await {
-        Err(error) if error.is_retryable() => storage.ack_full(acks).await,
+async fn attempt(
+    storage: &Storage,
+    slot: &Slot,
+    acks: &[FullAck],
+) -> Result<Vec<Option<FullAcked>>, StorageError> {
+    let mut began = Instant::now();
+    let result = match storage.ack_full(acks).await {
+        Err(error) if error.is_retryable() => {
+            began = Instant::now();
+            storage.ack_full(acks).await
+        }
         result => result,
+    };
+    let completed = result.as_ref().map_or(0, |answers| answers.iter().flatten().count());
+    if completed > 0 {
+        slot.committed_work(began.elapsed(), completed as u64);
     }
+    result
 }
 
 /// What is remembered of the lease follows the row, and whoever can claim the partition next is woken.

@@ -10,8 +10,9 @@ mod fusion;
 mod known;
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use queen_admission::Lane;
 use queen_hotlist::Release;
 use queen_storage::StorageError;
 use queen_storage::ack::{AckEffects, AckRequest, Answer};
@@ -23,6 +24,8 @@ use crate::{Broker, Error};
 pub(crate) use fusion::AckFusion;
 use fusion::{Full, Verdict};
 
+/// Error text of an ack that got no slot in time.
+const OVERLOADED: &str = "overloaded; retry later";
 /// Error text of an ack whose commit failed or whose outcome is unknown.
 const FLUSH_FAILED: &str = "ack flush failed; lease will expire and redeliver";
 
@@ -80,10 +83,18 @@ impl Broker {
                 }
             }
             Err(error) => {
-                metrics::counter!("queen_db_errors_total", "op" => "ack").increment(1);
-                tracing::warn!(target: "ack", %error, "an ack was not performed");
-                let text = if error.is_pool() { "pool" } else { "db error" };
+                let is_overload = error.is_overload();
+                if !is_overload {
+                    metrics::counter!("queen_db_errors_total", "op" => "ack").increment(1);
+                    tracing::warn!(target: "ack", %error, "an ack was not performed");
+                }
+                let text = match error {
+                    _ if is_overload => OVERLOADED,
+                    error if error.is_pool() => "pool",
+                    _ => "db error",
+                };
                 for i in asked {
+                    results[i].overloaded = is_overload;
                     results[i].error = Some(text.to_owned());
                 }
             }
@@ -115,6 +126,9 @@ impl Broker {
                     AckResult { success: true, lease_released: true, ..AckResult::default() }
                 }
                 Verdict::Failed => AckResult { error: Some(FLUSH_FAILED.to_owned()), ..AckResult::default() },
+                Verdict::Overloaded => {
+                    AckResult { error: Some(OVERLOADED.to_owned()), overloaded: true, ..AckResult::default() }
+                }
                 Verdict::Refused => continue,
             };
             for i in items {
@@ -130,10 +144,17 @@ impl Broker {
         tenant: TenantId,
         requests: &[AckRequest],
     ) -> Result<(Vec<Answer>, AckEffects), StorageError> {
-        match self.inner.storage.ack(tenant, requests).await {
+        let slot = self.inner.admission.enter(Lane::Ack, tenant).await?;
+        let result = match self.inner.storage.ack(tenant, requests).await {
             Err(error) if error.is_retryable() => self.inner.storage.ack(tenant, requests).await,
             result => result,
+        };
+        if let Ok((_, effects)) = &result
+            && let Some(took) = effects.commit
+        {
+            slot.committed_work(took, requests.len() as u64);
         }
+        result
     }
 
     /// Books what acks did: forgets released leases, wakes whoever can claim their partitions, counts losses.
@@ -187,7 +208,13 @@ impl Broker {
             }
         };
         let Some((partitions, group)) = held else { return Ok(none) };
+        let slot = self.inner.admission.enter(Lane::Ack, tenant).await?;
+        let began = Instant::now();
         let extended = self.inner.storage.extend_lease(&partitions, &group, lease, seconds).await?;
+        if !extended.is_empty() {
+            slot.committed_work(began.elapsed(), extended.len() as u64);
+        }
+        drop(slot);
         let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         self.inner.leases.extended(lease, lasts, &extended);
         Ok(LeaseExtension {
@@ -207,6 +234,7 @@ impl From<Answer> for AckResult {
             noop: answer.noop,
             redelivers: answer.redelivers,
             dropped: answer.dropped,
+            overloaded: false,
         }
     }
 }

@@ -160,6 +160,8 @@ pub struct AckResult {
     pub redelivers: bool,
     /// Given up without a dead letter.
     pub dropped: bool,
+    /// Not performed, because too much is under way; acking again later may work.
+    pub overloaded: bool,
 }
 
 /// Answer to a lease extension.

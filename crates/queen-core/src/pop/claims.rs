@@ -3,12 +3,13 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use queen_admission::Lane;
 use queen_storage::StorageError;
 use queen_storage::pop::{Claim, Claimed};
-use queen_types::{Group, PartitionId};
+use queen_types::{Group, PartitionId, TenantId};
 use tokio::sync::oneshot;
 
 use super::guard::give_back;
@@ -121,7 +122,7 @@ fn fly(inner: &Arc<Inner>) {
             }
             let result = tokio::select! {
                 biased;
-                result = inner.storage.claim(&claims) => result,
+                result = claim(&inner, &claims) => result,
                 // Nobody waits for it any more: the statement is cancelled, and whoever asked gives back what it may
                 // have leased all the same.
                 () = all_gone(&mut asked) => return,
@@ -147,6 +148,18 @@ fn fly(inner: &Arc<Inner>) {
             }
         });
     }
+}
+
+/// Claims, once there is a slot, which is given back with the end of the statement.
+async fn claim(inner: &Inner, claims: &[Claim]) -> Result<Vec<Claimed>, StorageError> {
+    let slot = inner.admission.enter(Lane::Pop, TenantId::DEFAULT).await?;
+    let began = Instant::now();
+    let results = inner.storage.claim(claims).await?;
+    let messages: usize = results.iter().flat_map(|claimed| &claimed.segments).map(|s| s.frames).sum();
+    if messages > 0 {
+        slot.committed_work(began.elapsed(), messages as u64);
+    }
+    Ok(results)
 }
 
 /// Ends when everybody who asked went away.

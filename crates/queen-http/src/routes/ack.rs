@@ -36,6 +36,10 @@ async fn ack(app: &App, call: &Call<'_>, request: AckRequest<'_>) -> Result<Answ
         keys.push(ack.transaction_id);
     }
     let results = app.broker.ack(call.context.tenant, request.group, items).await;
+    if results.iter().all(|result| result.overloaded) {
+        let text = results.first().and_then(|result| result.error.as_deref());
+        return Err(ApiError::overloaded(text.unwrap_or("overloaded")));
+    }
     let lines = results.iter().zip(&keys).map(|(result, key)| AckLine {
         transaction_id: key,
         success: result.success,

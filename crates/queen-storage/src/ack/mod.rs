@@ -8,6 +8,7 @@ mod full;
 mod resolve;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use queen_pg::{Row, Step, ToSql, Tx, step};
 use queen_types::{AckStatus, Group, LeaseId, Offset, PartitionId, RetryBackoff, TenantId, Uuid};
@@ -48,6 +49,8 @@ pub struct AckEffects {
     pub dropped: u64,
     /// Messages that a dead letter or drop passed unmentioned.
     pub skipped: u64,
+    /// Round trip of the call that committed, that call alone; `None` when there was nothing to write.
+    pub commit: Option<Duration>,
 }
 
 /// A lease that an ack released.
@@ -273,7 +276,10 @@ impl Work {
         if !self.dead.is_empty() {
             steps.push(step(sql::ACK_DEAD_LETTER, &letter_params));
         }
+        let writes = !steps.is_empty();
+        let began = Instant::now();
         tx.commit_with(&steps).await?;
+        self.effects.commit = writes.then(|| began.elapsed());
         Ok((self.answers, self.effects))
     }
 }

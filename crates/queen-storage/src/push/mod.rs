@@ -10,7 +10,7 @@ mod known;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use queen_dedup::Coverage;
@@ -90,6 +90,15 @@ pub enum FrameVerdict {
     Failed(Arc<StorageError>),
 }
 
+/// What a push came to.
+#[derive(Debug, Clone)]
+pub struct Pushed {
+    /// One verdict per frame, in the order of the lanes.
+    pub verdicts: Vec<Vec<FrameVerdict>>,
+    /// Round trip of the last call that committed, that call alone; `None` when none did.
+    pub commit: Option<Duration>,
+}
+
 /// Frames of a lane that are not decided yet.
 struct Pending {
     lane: usize,
@@ -106,10 +115,17 @@ struct Repeat {
     at: (PartitionId, Offset),
 }
 
+/// What one round wrote of each pending lane, and how long its one call took.
+struct Round {
+    results: Vec<(PartitionId, Vec<Written>)>,
+    took: Duration,
+}
+
 struct Progress<'a> {
     lanes: &'a [Lane],
     verdicts: Vec<Vec<Option<FrameVerdict>>>,
     repeats: Vec<Repeat>,
+    commit: Option<Duration>,
 }
 
 impl Progress<'_> {
@@ -126,10 +142,19 @@ impl Storage {
     /// # Cancel safety
     /// A dropped call may or may not have committed; the same transaction ids can be pushed again.
     pub async fn push(&self, lanes: &[Lane]) -> Vec<Vec<FrameVerdict>> {
+        self.push_measured(lanes).await.verdicts
+    }
+
+    /// As [`Storage::push`], and tells how long its commit took.
+    ///
+    /// # Cancel safety
+    /// As [`Storage::push`].
+    pub async fn push_measured(&self, lanes: &[Lane]) -> Pushed {
         let mut progress = Progress {
             lanes,
             verdicts: lanes.iter().map(|lane| vec![None; lane.frames.len()]).collect(),
             repeats: Vec::new(),
+            commit: None,
         };
         let mut work: Vec<Pending> = (0..lanes.len())
             .filter(|lane| !lanes[*lane].frames.is_empty())
@@ -149,19 +174,23 @@ impl Storage {
         let lost = Arc::new(StorageError::Misaligned("push left a frame without a verdict"));
         let whole =
             |verdict: Option<FrameVerdict>| verdict.unwrap_or_else(|| FrameVerdict::Failed(lost.clone()));
-        progress.verdicts.into_iter().map(|lane| lane.into_iter().map(whole).collect()).collect()
+        let verdicts =
+            progress.verdicts.into_iter().map(|lane| lane.into_iter().map(whole).collect()).collect();
+        Pushed { verdicts, commit: progress.commit }
     }
 
     /// One attempt for all pending lanes; returns what has to go again.
     async fn round(&self, progress: &mut Progress<'_>, work: Vec<Pending>) -> Vec<Pending> {
         match self.write_with_retries(progress.lanes, &work).await {
-            Ok(results) => work
-                .into_iter()
-                .zip(results)
-                .filter_map(|(pending, (partition, written))| {
-                    settle(self, progress, pending, partition, &written)
-                })
-                .collect(),
+            Ok(Round { results, took }) => {
+                progress.commit = Some(took);
+                work.into_iter()
+                    .zip(results)
+                    .filter_map(|(pending, (partition, written))| {
+                        settle(self, progress, pending, partition, &written)
+                    })
+                    .collect()
+            }
             Err(error) if error.class() == FailureClass::Permanent && work.len() > 1 => {
                 let mut again = Vec::new();
                 for pending in work {
@@ -179,11 +208,7 @@ impl Storage {
         }
     }
 
-    async fn write_with_retries(
-        &self,
-        lanes: &[Lane],
-        work: &[Pending],
-    ) -> Result<Vec<(PartitionId, Vec<Written>)>, StorageError> {
+    async fn write_with_retries(&self, lanes: &[Lane], work: &[Pending]) -> Result<Round, StorageError> {
         let mut attempt = 1;
         loop {
             match self.write(lanes, work).await {
@@ -197,11 +222,7 @@ impl Storage {
         }
     }
 
-    async fn write(
-        &self,
-        lanes: &[Lane],
-        work: &[Pending],
-    ) -> Result<Vec<(PartitionId, Vec<Written>)>, StorageError> {
+    async fn write(&self, lanes: &[Lane], work: &[Pending]) -> Result<Round, StorageError> {
         let mut conn = self.inner.pool.get().await?;
         let (ids, fresh) =
             self.ids_of(&mut On::Conn(&mut conn), work.iter().map(|p| &lanes[p.lane].key)).await?;
@@ -225,14 +246,18 @@ impl Storage {
         let via = if work.iter().any(|p| p.unclear) { Via::Search } else { plan.via };
         let params = InsertParams::of(&outgoing, plan.server);
         let (locks, values) = (params.locks(), params.values(via));
+        let began = Instant::now();
         let result = conn.transact(&steps(via, &locks, &values)).await.map_err(StorageError::from);
+        let took = began.elapsed();
         let answers = result.and_then(|rows| {
             read_answers(via, rows.get(1).ok_or(StorageError::Misaligned("push"))?, outgoing.len())
         });
         let answers = answers.inspect_err(|_| self.inner.known.forget(ids.iter().copied()))?;
         self.inner.known.learn(&outgoing, &answers, via);
         let mut written = answers.written.into_iter();
-        Ok(ids.into_iter().zip(counts).map(|(id, n)| (id, written.by_ref().take(n).collect())).collect())
+        let results =
+            ids.into_iter().zip(counts).map(|(id, n)| (id, written.by_ref().take(n).collect())).collect();
+        Ok(Round { results, took })
     }
 
     /// Ids of partitions, created where missing, through the cache; and those that were missing.
