@@ -78,3 +78,39 @@ async fn a_search_of_a_long_log_begins_where_the_window_does() {
     assert_eq!(push(&reader, "p", &["old0"]).await, [Fate::Stored(7503)]);
     assert_eq!(reader.dedup_stats().pages, 1);
 }
+
+/// Broken by a statement whose clock is read before the lock was obtained: what waited would be stamped before what it
+/// waited for, and the window would begin too early.
+#[tokio::test]
+async fn the_stamp_of_a_push_that_waited_is_of_after_the_wait() {
+    let world = World::new().await;
+    let storage = world.storage();
+    push(&storage, "p", &["a"]).await;
+    // The first is appended without a search, the second with one.
+    for ids in [["b", "c"], ["d", "a"]] {
+        let mut holder = world.pool.get().await.unwrap();
+        let mut tx = holder.begin();
+        tx.query("SELECT 1 FROM queen.log_partitions FOR UPDATE", &[]).await.unwrap();
+        let waiting = tokio::spawn({
+            let storage = storage.clone();
+            async move { push(&storage, "p", &ids).await }
+        });
+        let blocked = "SELECT 1 FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        queen_testkit::wait_until("the push to wait", std::time::Duration::from_secs(10), async || {
+            world.client.query(blocked, &[]).await.is_ok_and(|rows| rows.len() == 1)
+        })
+        .await
+        .unwrap();
+        world
+            .client
+            .execute("CREATE TABLE public.released AS SELECT clock_timestamp() AS at", &[])
+            .await
+            .unwrap();
+        tx.rollback().await.unwrap();
+        waiting.await.unwrap();
+        let late = "SELECT max(s.created_at) > max(r.at) FROM queen.log_segments s, public.released r";
+        assert!(world.client.query_one(late, &[]).await.unwrap().get::<_, bool>(0));
+        world.client.execute("DROP TABLE public.released", &[]).await.unwrap();
+    }
+}
