@@ -148,6 +148,7 @@ fn as_result(answer: Answer) -> AckResult {
         noop: answer.noop,
         redelivers: answer.redelivers,
         dropped: answer.dropped,
+        overloaded: false,
     }
 }
 
