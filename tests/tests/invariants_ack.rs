@@ -149,6 +149,7 @@ fn as_result(answer: Answer) -> AckResult {
         noop: answer.noop,
         redelivers: answer.redelivers,
         dropped: answer.dropped,
+        overloaded: false,
     }
 }
 
