@@ -141,7 +141,6 @@ fn delay_ms(policy: &Policy, n: i32, random: f32) -> Option<i64> {
 
 fn as_result(answer: Answer) -> AckResult {
     AckResult {
-        overloaded: false,
         success: answer.success,
         error: answer.error,
         lease_released: answer.lease_released,
