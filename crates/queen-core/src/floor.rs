@@ -65,6 +65,10 @@ async fn tick(inner: &Inner) {
                 let found = by_pair.remove(&position).unwrap_or_default();
                 if inner.options.hotlist {
                     inner.hot.found(pair.tenant, &pair.queue_name, &pair.group, &found);
+                    if !found.is_empty() {
+                        // Pops of one partition stand beside the list.
+                        inner.gates.claimable_to_others(pair.tenant, &pair.queue_name, &pair.group);
+                    }
                 } else if !found.is_empty() {
                     inner.gates.claimable(pair.tenant, &pair.queue_name, &pair.group, found.len());
                 }

@@ -91,7 +91,7 @@ mod tests {
         complains(
             "queen-storage",
             rest,
-            &["queen-storage", "queen-core", "queen-types, queen-segment, queen-pg"],
+            &["queen-storage", "queen-core", "queen-types, queen-segment, queen-dedup, queen-pg"],
         );
     }
 
