@@ -88,10 +88,11 @@ enum Case {
 
 use Case::*;
 
-const WHOLE: [Case; 6] = [Whole, Single, Shuffled, Repeated, ThroughExtension, RepeatingKeysInside];
-const OTHER: [Case; 20] = [
+const WHOLE: [Case; 5] = [Whole, Single, Shuffled, Repeated, ThroughExtension];
+const OTHER: [Case; 21] = [
     Twice,
     AfterRetries,
+    RepeatingKeysInside,
     RepeatingKeysAtTheEnd,
     WithoutTheLast,
     WithoutTheFirst,

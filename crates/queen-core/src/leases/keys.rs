@@ -21,12 +21,13 @@ impl KeySet {
         KeySet { count: hashes.len(), digest: TxnHash::of(&bytes) }
     }
 
-    /// The set of a delivered batch, its ids in offset order. `None` when the last one occurs before: an ack counts for the
-    /// lowest offset of its id, so no acks of these ids complete the batch.
+    /// The set of a delivered batch. `None` when an id occurs twice: an ack counts for the lowest offset of its id, so acks
+    /// of these ids name no more than that one, and what becomes of the other is for the item-by-item way to decide.
     pub(crate) fn of_batch<'k>(keys: impl Iterator<Item = &'k str>) -> Option<KeySet> {
         let hashes: Vec<TxnHash> = keys.map(|key| TxnHash::of(key.as_bytes())).collect();
-        let (last, before) = hashes.split_last()?;
-        (!before.contains(last)).then(|| KeySet::of_hashes(hashes))
+        let delivered = hashes.len();
+        let set = KeySet::of_hashes(hashes);
+        (set.count == delivered && delivered > 0).then_some(set)
     }
 
     /// How many ids the set has.
@@ -51,9 +52,10 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_whose_last_id_occurs_before_has_no_set() {
+    fn a_batch_in_which_an_id_occurs_twice_has_no_set() {
         let batch = |keys: &[&str]| KeySet::of_batch(keys.iter().copied());
-        assert_eq!(batch(&["a", "a", "b"]), Some(KeySet::of(["b", "a"].into_iter())));
+        assert_eq!(batch(&["a", "b"]), Some(KeySet::of(["b", "a"].into_iter())));
+        assert_eq!(batch(&["a", "a", "b"]), None);
         assert_eq!(batch(&["a", "b", "a"]), None);
         assert_eq!(batch(&["a"]), Some(KeySet::of(["a"].into_iter())));
         assert_eq!(batch(&[]), None);
