@@ -65,7 +65,7 @@ impl Fixture {
             hold: Hold::Quiet,
             candidates: vec![candidate],
         };
-        let claimed = self.storage.claim(&[claim]).await?.remove(0);
+        let claimed = self.storage.claim(&[claim]).await.remove(0)?;
         let delivery = self.storage.deliver(&group, Some(&lease), claimed.segments, usize::MAX).await?;
         let delivered = delivery.partitions.first().ok_or_else(|| anyhow::anyhow!("nothing to claim"))?;
         let row = delivered.row.ok_or_else(|| anyhow::anyhow!("no address"))?;

@@ -2,8 +2,8 @@
 //!
 //! A ring is walked when it is new, and again when a pop finds nothing ready and the last walk is so long ago that
 //! walking takes a small share of the time. Parked pops are looked after by the floor, in one statement for all of them,
-//! so one that is going to park contents itself with a walk of the last second. A walk is a task of its own, so that nobody waits for more than its first
-//! page with something in it, and a pop that goes away does not end it.
+//! so one that is going to park contents itself with a walk of the last second. A walk is a task of its own, so that
+//! nobody waits for more than its first page with something in it, and a pop that goes away does not end it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -120,9 +120,9 @@ fn fly(inner: &Arc<Inner>) {
                 claims.push(job.claim);
                 asked.push((job.guard, answer));
             }
-            let result = tokio::select! {
+            let results = tokio::select! {
                 biased;
-                result = claim(&inner, &claims) => result,
+                results = claim(&inner, &claims) => results,
                 // Nobody waits for it any more: the statement is cancelled, and whoever asked gives back what it may
                 // have leased all the same.
                 () = all_gone(&mut asked) => return,
@@ -131,35 +131,30 @@ fn fly(inner: &Arc<Inner>) {
             drop(ending);
             metrics::counter!("queen_batches_fired_total", "op" => "pop").increment(1);
             metrics::counter!("queen_batch_items_fired_total", "op" => "pop").increment(claims.len() as u64);
-            match result {
-                Ok(results) => {
-                    for (((guard, answer), claim), claimed) in asked.into_iter().zip(&claims).zip(results) {
-                        land(&inner, guard, claim, claimed, answer);
-                    }
-                }
-                Err(error) => {
-                    let error = Arc::new(error);
-                    for (guard, answer) in asked {
-                        drop(guard);
-                        // A pop that went away wants no answer.
-                        let _ = answer.send(Err(error.clone()));
-                    }
-                }
+            for (((guard, answer), claim), result) in asked.into_iter().zip(&claims).zip(results) {
+                land(&inner, guard, claim, result, answer);
             }
         });
     }
 }
 
 /// Claims, once there is a slot, which is given back with the end of the statement.
-async fn claim(inner: &Inner, claims: &[Claim]) -> Result<Vec<Claimed>, StorageError> {
-    let slot = inner.admission.enter(Lane::Pop, TenantId::DEFAULT).await?;
+async fn claim(inner: &Inner, claims: &[Claim]) -> Vec<Result<Claimed, Arc<StorageError>>> {
+    let slot = match inner.admission.enter(Lane::Pop, TenantId::DEFAULT).await {
+        Ok(slot) => slot,
+        Err(error) => {
+            let error = Arc::new(error);
+            return claims.iter().map(|_| Err(error.clone())).collect();
+        }
+    };
     let began = Instant::now();
-    let results = inner.storage.claim(claims).await?;
-    let messages: usize = results.iter().flat_map(|claimed| &claimed.segments).map(|s| s.frames).sum();
+    let results = inner.storage.claim(claims).await;
+    let segments = results.iter().flatten().flat_map(|claimed| &claimed.segments);
+    let messages: usize = segments.map(|s| s.frames).sum();
     if messages > 0 {
         slot.committed_work(began.elapsed(), messages as u64);
     }
-    Ok(results)
+    results
 }
 
 /// Ends when everybody who asked went away.
@@ -170,13 +165,21 @@ async fn all_gone(asked: &mut [(Option<Guard>, Answer)]) {
 }
 
 /// Checks in what a claim found and hands it over. Nobody there to take it: it is given back.
-fn land(inner: &Arc<Inner>, guard: Option<Guard>, claim: &Claim, claimed: Claimed, answer: Answer) {
+fn land(
+    inner: &Arc<Inner>,
+    guard: Option<Guard>,
+    claim: &Claim,
+    result: Result<Claimed, Arc<StorageError>>,
+    answer: Answer,
+) {
     let mut origin = None;
     if let Some(mut guard) = guard {
-        guard.note(&claimed.outcomes, claim.lease.is_some().then(|| lease_of(claim)));
         origin = guard.claim();
+        if let Ok(claimed) = &result {
+            guard.note(&claimed.outcomes, claim.lease.is_some().then(|| lease_of(claim)));
+        }
     }
-    if let Err(Ok(claimed)) = answer.send(Ok(claimed))
+    if let Err(Ok(claimed)) = answer.send(result)
         && let Some(lease) = &claim.lease
     {
         let partitions = taken(&claimed);

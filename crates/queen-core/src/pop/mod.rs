@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use queen_hotlist::{ClaimId, Release, RingId};
-use queen_storage::pop::{Candidate, Claim, Delivered, Delivery, Hold, Tid};
+use queen_storage::pop::{Candidate, Claim, Delivered, Delivery, Hold, Outcome, Tid};
 use queen_storage::{PartitionKey, StorageError};
 use queen_types::{Group, LeaseId, Offset, PartitionId, PartitionName, QueueName, StartPoint, TenantId};
 use tokio::time::Instant;
@@ -258,8 +258,9 @@ impl Broker {
         let asked: Vec<PartitionId> = candidates.iter().map(|c| c.partition).collect();
         let seconds = candidates.iter().map(|c| c.lease_seconds).max().unwrap_or(0);
         let origin = checked_out.as_ref().and_then(Guard::claim);
-        let guard =
-            lease.as_ref().map(|lease| LeaseGuard::new(inner, &request.group, lease, asked, origin.clone()));
+        let guard = lease
+            .as_ref()
+            .map(|lease| LeaseGuard::new(inner, &request.group, lease, asked.clone(), origin.clone()));
         let claim = Claim {
             group: request.group.clone(),
             lease: lease.clone(),
@@ -272,7 +273,11 @@ impl Broker {
             candidates,
         };
         let claimed = inner.claims.run(inner, Job { claim, guard: checked_out }).await?;
-        let beyond: Vec<PartitionId> = plan.beyond(&claimed.outcomes);
+        let found = asked.iter().zip(&claimed.outcomes);
+        let beyond: Vec<PartitionId> = found
+            .filter(|(_, outcome)| **outcome == Outcome::Beyond)
+            .map(|(partition, _)| *partition)
+            .collect();
         if !beyond.is_empty() {
             inner.storage.clamp_cursors(&beyond, &request.group).await?;
         }
@@ -326,8 +331,8 @@ impl Broker {
         }
     }
 
-    /// A pop of one partition that got nothing; true when it should look again. Does it owe the group a cursor, is its id from a former life, or its
-    /// cursor beyond the log?
+    /// A pop of one partition that got nothing; true when it should look again. Does it owe the group a cursor, is its id
+    /// from a former life, or its cursor beyond the log?
     async fn doubt(
         &self,
         tenant: TenantId,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use queen_storage::PartitionKey;
 use queen_storage::admin::QueueRow;
-use queen_storage::pop::{Candidate, Outcome, Seed, Tid};
+use queen_storage::pop::{Candidate, Seed, Tid};
 use queen_types::{
     Group, Namespace, PartitionId, PartitionName, QueueId, QueueName, QueueOptions, StartPoint, Task,
     TenantId,
@@ -38,12 +38,6 @@ impl Plan {
             }
         }
         plan
-    }
-
-    /// The candidates whose cursor seems to lie beyond the log.
-    pub(super) fn beyond(&self, outcomes: &[Outcome]) -> Vec<PartitionId> {
-        let pairs = self.candidates.iter().zip(outcomes);
-        pairs.filter(|(_, outcome)| **outcome == Outcome::Beyond).map(|(c, _)| c.partition).collect()
     }
 
     pub(super) fn name_of(&self, partition: PartitionId) -> PartitionName {

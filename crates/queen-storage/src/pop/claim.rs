@@ -1,5 +1,6 @@
 //! The claim: one statement, one transaction, one round trip, for any number of pops.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use queen_pg::{PgTimestamp, Row, Tid};
@@ -166,41 +167,30 @@ impl Storage {
     /// Runs claims together; one result per claim, in order. What comes back is leased (or committed) by the time it is
     /// here.
     ///
-    /// # Errors
-    /// See [`StorageError`]. After a timeout the claims may have been committed: release by lease id.
+    /// An error of a claim is a [`StorageError`]. After a timeout the claim may have been committed: release by lease id.
     ///
     /// # Cancel safety
     /// A dropped call may leave leases that nobody holds; release by lease id.
-    pub async fn claim(&self, claims: &[Claim]) -> Result<Vec<Claimed>, StorageError> {
+    pub async fn claim(&self, claims: &[Claim]) -> Vec<Result<Claimed, Arc<StorageError>>> {
         // What is committed at once has to be on disk; a lease may be forgotten in a crash of the server.
         let relaxed = self.inner.options.relaxed_leases && claims.iter().all(|claim| claim.lease.is_some());
-        let mut claimed: Vec<Claimed> = claims.iter().map(|_| Claimed::default()).collect();
-        let known: Vec<usize> = (0..claims.len()).filter(|i| known::serves(&claims[*i])).collect();
+        let mut results: Vec<Option<Result<Claimed, Arc<StorageError>>>> = vec![None; claims.len()];
+        let (known, mut rest): (Vec<usize>, Vec<usize>) =
+            (0..claims.len()).partition(|i| known::serves(&claims[*i]));
         if !known.is_empty() {
-            let quick: Vec<&Claim> = known.iter().map(|i| &claims[*i]).collect();
-            for (i, quick) in known.into_iter().zip(self.claim_known(&quick, relaxed).await?) {
-                claimed[i] = quick;
-            }
+            let asked: Vec<&Claim> = known.iter().map(|i| &claims[*i]).collect();
+            let answers = self.claim_known(&asked, relaxed).await;
+            book(&mut results, &known, answers.map(|claimed| claimed.into_iter().map(filled).collect()));
+            // What got nothing by the short way is asked the long way.
+            rest.extend(known.into_iter().filter(|i| results[*i].is_none()));
         }
-        let rest: Vec<usize> = (0..claims.len()).filter(|i| claimed[*i].outcomes.is_empty()).collect();
-        let asked: Vec<&Claim> = rest.iter().map(|i| &claims[*i]).collect();
-        match self.claim_any(&asked, relaxed).await {
-            Ok(answers) => {
-                for (i, answer) in rest.into_iter().zip(answers) {
-                    claimed[i] = answer;
-                }
-                Ok(claimed)
-            }
-            // What was leased a moment ago is handed out; the others ask again.
-            Err(error) if rest.len() < claims.len() => {
-                tracing::warn!(target: "pop", %error, "some of the claims of a flight failed");
-                for i in rest {
-                    claimed[i].outcomes = vec![Outcome::Open; claims[i].candidates.len()];
-                }
-                Ok(claimed)
-            }
-            Err(error) => Err(error),
+        if !rest.is_empty() {
+            let asked: Vec<&Claim> = rest.iter().map(|i| &claims[*i]).collect();
+            let answers = self.claim_any(&asked, relaxed).await;
+            book(&mut results, &rest, answers.map(|claimed| claimed.into_iter().map(Some).collect()));
         }
+        let lost = || Err(Arc::new(StorageError::Misaligned("claim")));
+        results.into_iter().map(|result| result.unwrap_or_else(lost)).collect()
     }
 
     /// Runs any claims together; one result per claim.
@@ -239,6 +229,32 @@ impl Storage {
         }
         let whole = claimed.iter().zip(claims).all(|(c, claim)| c.outcomes.len() == claim.candidates.len());
         if whole { Ok(claimed) } else { Err(StorageError::Misaligned("claim")) }
+    }
+}
+
+/// A claim that got something.
+fn filled(claimed: Claimed) -> Option<Claimed> {
+    (!claimed.outcomes.is_empty()).then_some(claimed)
+}
+
+/// Enters what one statement answered to the claims at these positions, or that it failed.
+fn book(
+    results: &mut [Option<Result<Claimed, Arc<StorageError>>>],
+    positions: &[usize],
+    answers: Result<Vec<Option<Claimed>>, StorageError>,
+) {
+    match answers {
+        Ok(answers) => {
+            for (i, answer) in positions.iter().zip(answers) {
+                results[*i] = answer.map(Ok);
+            }
+        }
+        Err(error) => {
+            let error = Arc::new(error);
+            for i in positions {
+                results[*i] = Some(Err(error.clone()));
+            }
+        }
     }
 }
 
