@@ -111,9 +111,25 @@ const STAMP: &str = "SELECT coalesce(value ->> 'version', '?'), coalesce(value -
      coalesce(value ->> 'fingerprint', '?') FROM queen.system_state WHERE key = 'schema_version'";
 
 impl Catalogue {
-    /// Reads what concerns `schemas` and `roles`. The version row is read last: it is written before any other table
-    /// is made, so whoever sees tables and then no row sees a database that is not ours.
+    /// Reads what concerns `schemas` and `roles`, all of it as of one moment: a peer may be building the schema
+    /// meanwhile. Its version row is committed before any table but its own is made, so whoever sees tables and no row
+    /// sees a database that is not ours.
     pub(crate) async fn read(
+        conn: &mut Conn,
+        schemas: &[String],
+        roles: &[String],
+    ) -> Result<Catalogue, SchemaError> {
+        let look = SchemaError::database("read the catalogue");
+        conn.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(look)?;
+        let read = Catalogue::read_in_snapshot(conn, schemas, roles).await;
+        // A transaction that failed ends with this too.
+        let ended = conn.batch("COMMIT").await.map_err(SchemaError::database("read the catalogue"));
+        let catalogue = read?;
+        ended?;
+        Ok(catalogue)
+    }
+
+    async fn read_in_snapshot(
         conn: &mut Conn,
         schemas: &[String],
         roles: &[String],

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn appliers_that_meet_on_a_virgin_database_all_succeed() {
-    for _ in 0..3 {
+    for _ in 0..8 {
         let pool = database().await;
         let appliers = (0..4).map(|_| {
             let pool = pool.clone();
