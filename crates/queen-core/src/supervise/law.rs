@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(ends.note(&law, second * 299), Next::GiveUp);
         assert_eq!(
             ends.note(&law, second * 300),
-            Next::RestartAfter(ms(25_600)),
+            Next::RestartAfter(ms(30_000)),
             "the first one is forgotten"
         );
         assert_eq!(ends.note(&law, second * 301), Next::RestartAfter(ms(30_000)));
