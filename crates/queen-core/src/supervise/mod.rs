@@ -105,6 +105,8 @@ impl Supervisor {
         F: Future<Output = Ended> + Send + 'static,
     {
         let pulse = Arc::new(Pulse::new(self.shared.began));
+        // What has only to be polled for the first time is not down.
+        pulse.set_up(true);
         let panic = Arc::new(Notify::new());
         self.shared.known.lock().push(Known { name, pulse: pulse.clone(), panic: panic.clone() });
         let shared = self.shared.clone();
