@@ -24,27 +24,36 @@ pub(crate) async fn run(inner: Weak<Inner>, gates: Arc<Gates>, stop: Cancellatio
     let mut pause = every;
     let mut swept = Instant::now();
     loop {
-        if gates.is_idle() {
+        while gates.is_idle() {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = gates.busy.notified() => {}
+                () = gates.busy.notified() => break,
+                () = tokio::time::sleep(SWEEP_EVERY) => {}
             }
+            let Some(inner) = inner.upgrade() else { return };
+            sweep(&inner, &mut swept);
         }
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
         }
         let Some(inner) = inner.upgrade() else { return };
-        if swept.elapsed() >= SWEEP_EVERY {
-            inner.hot.sweep();
-            swept = Instant::now();
-        }
+        sweep(&inner, &mut swept);
         let started = Instant::now();
         tokio::select! {
             () = stop.cancelled() => return,
             () = tick(&inner) => {}
         }
         pause = started.elapsed().saturating_mul(PAUSE_FACTOR).clamp(every, PAUSE_MAX.max(every));
+    }
+}
+
+fn sweep(inner: &Inner, swept: &mut Instant) {
+    if swept.elapsed() >= SWEEP_EVERY {
+        if let Some(idle) = inner.options.hotlist_idle {
+            inner.hot.sweep(idle);
+        }
+        *swept = Instant::now();
     }
 }
 
