@@ -7,14 +7,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use queen_benches::world::{self, World, payloads};
 use queen_benches::{payload, push_body};
-use queen_core::api::PushItem;
-use queen_core::{Broker, BrokerOptions};
+use queen_core::Broker;
 use queen_segment::{FrameRef, Packer};
-use queen_testkit::TestDb;
-use queen_types::{MessageId, PartitionName, PushStatus, QueueName, TenantId};
+use queen_types::{MessageId, PartitionName, QueueName};
 use queen_wire::PushRequest;
-use tokio::runtime::Runtime;
 
 const BATCHES: [usize; 2] = [1, 100];
 
@@ -59,28 +57,9 @@ fn pack(c: &mut Criterion) {
     group.finish();
 }
 
-/// Items of one request for one partition, with keys that the broker mints: none is a duplicate.
-fn items(partition: &PartitionName, payloads: &[Bytes]) -> Vec<PushItem> {
-    let queue = QueueName::new("orders").expect("a valid name");
-    payloads
-        .iter()
-        .map(|payload| PushItem {
-            queue: queue.clone(),
-            partition: partition.clone(),
-            transaction_id: None,
-            payload: payload.clone(),
-            trace_id: None,
-        })
-        .collect()
-}
-
-fn payloads(count: usize) -> Vec<Bytes> {
-    (0..count).map(|n| Bytes::from(payload(n))).collect()
-}
-
 async fn push(broker: &Broker, partition: &PartitionName, payloads: &[Bytes]) {
-    let results = broker.push(TenantId::DEFAULT, items(partition, payloads), None).await;
-    assert!(results.iter().all(|result| result.status == PushStatus::Queued), "{results:?}");
+    let queue = QueueName::new("orders").expect("a valid name");
+    world::push(broker, world::items(&queue, partition, payloads)).await;
 }
 
 /// Time of `pushes` pushes one after the other. What a partition holds makes the search for duplicates longer, so
@@ -110,29 +89,6 @@ async fn produce_together(broker: Broker, producers: u32, batch: usize, pushes: 
     }
     let spent: Duration = tasks.join_all().await.into_iter().sum();
     spent / producers
-}
-
-/// A runtime, a database and a broker on it.
-struct World {
-    broker: Broker,
-    _db: TestDb,
-    runtime: Runtime,
-}
-
-impl World {
-    fn new() -> World {
-        let runtime = Runtime::new().expect("a runtime");
-        let db = runtime.block_on(queen_testkit::db()).expect("a database");
-        let options = BrokerOptions { pg: db.options(), ..BrokerOptions::default() };
-        let broker = runtime.block_on(Broker::start(options)).expect("a broker");
-        World { broker, _db: db, runtime }
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.runtime.block_on(self.broker.shutdown());
-    }
 }
 
 fn end_to_end(c: &mut Criterion) {

@@ -1,5 +1,7 @@
 //! What the benches share: messages as producers send them.
 
+pub mod world;
+
 use std::fmt::Write;
 
 /// A JSON payload of exactly 256 bytes. Keys repeat from message to message and values differ, as in real traffic.

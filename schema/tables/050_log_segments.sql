@@ -2,11 +2,12 @@
 -- frame order (xxh3_128 of the transaction id): it serves deduplication and the resolution of acks as long as the
 -- segment lives; what must outlive it moves to log_txns when the segment is deleted.
 -- The primary key is the pop path; any other index would be write cost alone. Both byte columns are incompressible:
--- EXTERNAL spares pglz.
+-- EXTERNAL spares pglz. No foreign key: a push holds its partition's row, whoever deletes a partition deletes its
+-- segments (docs/decisions/011).
 
 --@ table queen.log_segments
 CREATE TABLE IF NOT EXISTS queen.log_segments (
-    partition_id UUID NOT NULL REFERENCES queen.log_partitions (id) ON DELETE CASCADE,
+    partition_id UUID NOT NULL,
     base_offset  BIGINT NOT NULL,
     end_offset   BIGINT NOT NULL,
     created_at   TIMESTAMPTZ NOT NULL,

@@ -1,9 +1,10 @@
 -- Cursor, lease and retry state, one row per (partition, group), written when a group first claims the partition.
--- No secondary index, so that every lease and every ack is a HOT update.
+-- No secondary index, so that every lease and every ack is a HOT update. No foreign key: whoever makes a cursor holds
+-- its partition's row, whoever deletes a partition deletes its cursors (docs/decisions/011).
 
 --@ table queen.log_consumers
 CREATE TABLE IF NOT EXISTS queen.log_consumers (
-    partition_id      UUID NOT NULL REFERENCES queen.log_partitions (id) ON DELETE CASCADE,
+    partition_id      UUID NOT NULL,
     consumer_group    TEXT NOT NULL DEFAULT '__QUEUE_MODE__',
     -- everything at or below is done
     committed         BIGINT NOT NULL DEFAULT -1,

@@ -86,8 +86,11 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "rows of no partition",
-        "SELECT 'hashes of ' || t.partition_id FROM queen.log_txns t
-         WHERE t.partition_id NOT IN (SELECT id FROM queen.log_partitions)",
+        "SELECT o.what || ' of ' || o.partition_id FROM (
+             SELECT 'hashes' AS what, partition_id FROM queen.log_txns
+             UNION ALL SELECT 'a segment', partition_id FROM queen.log_segments
+             UNION ALL SELECT 'a cursor', partition_id FROM queen.log_consumers) o
+         WHERE o.partition_id NOT IN (SELECT id FROM queen.log_partitions)",
     ),
 ];
 

@@ -145,7 +145,13 @@ async fn i47_damaged_messages_are_filed_and_their_neighbours_delivered_in_order(
             filed_in_all += filed.len();
         }
         run.explain(check_tables_with(&world.client, Blobs::Damaged).await)?;
-        world.client.batch_execute("DELETE FROM queen.queues; DELETE FROM queen.log_dlq").await?;
+        world
+            .client
+            .batch_execute(
+                "DELETE FROM queen.log_segments; DELETE FROM queen.log_consumers; DELETE FROM queen.log_dlq; \
+             DELETE FROM queen.queues",
+            )
+            .await?;
     }
     assert!(filed_in_all > 0, "nothing was damaged in {} runs", runs.made());
     world.stop().await;

@@ -137,7 +137,12 @@ async fn i03_i04_segments_decode_to_their_offsets_and_hashes() -> anyhow::Result
         found.sort();
         expected.sort();
         assert_eq!(found, expected, "seed {}", run.seed);
-        world.client.batch_execute("DELETE FROM queen.queues").await?;
+        world
+            .client
+            .batch_execute(
+                "DELETE FROM queen.log_segments; DELETE FROM queen.log_consumers; DELETE FROM queen.queues",
+            )
+            .await?;
     }
     world.stop().await;
     Ok(())

@@ -75,6 +75,8 @@ struct Push {
 #[derive(Deserialize)]
 struct Hotlist {
     enabled: bool,
+    reseed_ms: u64,
+    idle_sweep_ms: u64,
 }
 
 #[derive(Deserialize)]
@@ -156,6 +158,7 @@ impl Config {
         let ack: Ack = merged.section("ack")?;
         let dedup: Dedup = merged.section("dedup")?;
         let log: Log = merged.section("log")?;
+        let hotlist: Hotlist = merged.section("hotlist")?;
         let pop_max_timeout = Duration::from_millis(pop.max_timeout_ms);
 
         let http = HttpOptions {
@@ -177,7 +180,9 @@ impl Config {
                 .unwrap_or(SubscriptionMode::New),
             pop_max_timeout,
             zstd_level: push.zstd_level,
-            hotlist: merged.section::<Hotlist>("hotlist")?.enabled,
+            hotlist: hotlist.enabled,
+            walk_pause_max: Duration::from_millis(hotlist.reseed_ms),
+            hotlist_idle: Some(Duration::from_millis(hotlist.idle_sweep_ms)).filter(|idle| !idle.is_zero()),
             claim_bundles: pop.fusion.concurrency,
             relaxed_leases: pop.lease_async_commit,
             ack_registry: ack.registry.enabled,

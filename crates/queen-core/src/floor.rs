@@ -26,21 +26,31 @@ pub(crate) async fn run(inner: Weak<Inner>, gates: Arc<Gates>, every: Duration, 
     let mut pause = every;
     let mut swept = Instant::now();
     loop {
-        if gates.is_idle() {
+        while gates.is_idle() {
             beat.idle();
-            gates.busy.notified().await;
+            if tokio::time::timeout(SWEEP_EVERY, gates.busy.notified()).await.is_ok() {
+                break;
+            }
+            let Some(inner) = inner.upgrade() else { return };
+            sweep(&inner, &mut swept);
         }
         beat.within(pause);
         tokio::time::sleep(pause).await;
         let Some(inner) = inner.upgrade() else { return };
-        if swept.elapsed() >= SWEEP_EVERY {
-            inner.hot.sweep();
-            swept = Instant::now();
-        }
+        sweep(&inner, &mut swept);
         let started = Instant::now();
         beat.within(STATEMENT);
         tick(&inner).await;
         pause = started.elapsed().saturating_mul(PAUSE_FACTOR).clamp(every, PAUSE_MAX.max(every));
+    }
+}
+
+fn sweep(inner: &Inner, swept: &mut Instant) {
+    if swept.elapsed() >= SWEEP_EVERY {
+        if let Some(idle) = inner.options.hotlist_idle {
+            inner.hot.sweep(idle);
+        }
+        *swept = Instant::now();
     }
 }
 

@@ -40,9 +40,13 @@ pub struct BrokerOptions {
     /// Keep in memory which partitions probably have work; off, every pop asks the database.
     pub hotlist: bool,
     /// A pop that does not wait and finds nothing on the hot list walks over the queue's partitions, unless the last walk
-    /// was less than as many times of what it took ago (at most 30 s): 20 spends a twentieth of the time at most. This is
-    /// how late such a pop sees what another broker did.
+    /// was less than as many times of what it took ago (at most `walk_pause_max`): 20 spends a twentieth of the time at
+    /// most. This is how late such a pop sees what another broker did.
     pub walk_pause_factor: u32,
+    /// Longest time between two walks over a queue that pops find empty: it may have any number of partitions.
+    pub walk_pause_max: Duration,
+    /// What is known of a queue and group that no pop came to for as long is dropped. `None`: never.
+    pub hotlist_idle: Option<Duration>,
     /// Claims of pops in flight at the same time, at least 1; what arrives meanwhile shares the next one.
     pub claim_bundles: usize,
     /// A claim that only hands out leases does not wait for the server's disk; a crash of the server may forget the
@@ -93,6 +97,8 @@ impl Default for BrokerOptions {
             fusion_max_bytes: 64 * 1024 * 1024,
             hotlist: true,
             walk_pause_factor: 20,
+            walk_pause_max: Duration::from_secs(30),
+            hotlist_idle: Some(Duration::from_secs(300)),
             claim_bundles: 1,
             relaxed_leases: true,
             ack_registry: true,

@@ -18,7 +18,7 @@ struct Bed {
 
 /// Known partitions, none of them tracked.
 fn bed(partitions: usize, groups: usize, deferral: Deferral) -> Bed {
-    let mut queue = HotQueue::new(Options::default(), deferral, 1, Millis(0));
+    let mut queue = HotQueue::new(&Options::default(), deferral, 1, Millis(0));
     let group = |n| Group::new(format!("group-{n}")).expect("a short name");
     let rings: Vec<RingId> = (0..groups).map(|n| queue.ring(&group(n), Millis(0))).collect();
     let partitions: Vec<_> = (0..partitions)

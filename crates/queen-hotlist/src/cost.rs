@@ -15,7 +15,7 @@ struct Bed {
 }
 
 fn bed(partitions: usize, deferral: Deferral) -> Bed {
-    let mut queue = HotQueue::new(Options::default(), deferral, 1, Millis(0));
+    let mut queue = HotQueue::new(&Options::default(), deferral, 1, Millis(0));
     let ring = queue.ring(&Group::queue_mode(), Millis(0));
     let named = |n: usize| {
         let id = (n as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);

@@ -8,7 +8,7 @@
 //! # What may be wrong, and what may not
 //!
 //! PostgreSQL decides what exists; this is a hint. An entry too many costs one empty claim. An entry too few delays
-//! a message until the next walk over the queue's partitions ([`HotQueue::start_walk`]), and happens only when an
+//! a message until the caller's next walk over the queue's partitions ([`HotQueue::reseed_row`]), and happens only when an
 //! announcement was lost: as long as every commit is marked and every checkout checked in, no partition with work is
 //! ever taken for idle.
 //!
@@ -54,7 +54,7 @@
 //! use queen_hotlist::{Deferral, HotQueue, Millis, Options, Release, Verdict};
 //! use queen_types::{Group, PartitionId, PartitionName, Uuid};
 //!
-//! let mut queue = HotQueue::new(Options::default(), Deferral::default(), 7, Millis(0));
+//! let mut queue = HotQueue::new(&Options::default(), Deferral::default(), 7, Millis(0));
 //! let group = Group::queue_mode();
 //! let ring = queue.ring(&group, Millis(0));
 //!
@@ -111,11 +111,9 @@ mod intern;
 mod options;
 mod queue;
 mod ready;
-mod reseed;
 mod ring;
 mod stats;
 mod time;
-mod walks;
 mod wheel;
 mod work;
 
@@ -124,8 +122,7 @@ mod cost;
 
 pub use checkout::{Candidate, Checkout, ClaimId, Release, RingId, Verdict};
 pub use entry::{EntryView, State};
-pub use options::{Deferral, Options, ReseedOptions};
+pub use options::{Deferral, Options};
 pub use queue::{HotQueue, Wake};
-pub use reseed::{Cursor, PAGE_ROWS, PAGES_MAX, Page, Walk, WalkEnd, WalkKind};
 pub use stats::{RingStats, Stats};
 pub use time::Millis;

@@ -14,8 +14,6 @@ pub struct Options {
     /// `QUEEN_HOTLIST_WINDOW_BATCH`: as many messages end the hold of a `windowBuffer` queue early. Clamped to
     /// 1..=65535; default 100.
     pub window_batch: u32,
-    /// The floors that repair a ring.
-    pub reseed: ReseedOptions,
 }
 
 impl Default for Options {
@@ -24,50 +22,7 @@ impl Default for Options {
             pad: Duration::from_millis(300),
             revisit_max: Duration::from_millis(1000),
             window_batch: 100,
-            reseed: ReseedOptions::default(),
         }
-    }
-}
-
-/// Cadence of the walks that find what no mark announced.
-#[derive(Debug, Clone)]
-pub struct ReseedOptions {
-    /// `QUEEN_HOTLIST_RESEED_MS`: between two windowed walks of a ring; the ring's phase adds up to
-    /// max(15 s, a fifth). Default 30 s.
-    pub interval: Duration,
-    /// `QUEEN_HOTLIST_RESEED_FULL_MS`: between two walks of every partition, plus the phase as above. Zero makes
-    /// every walk a full one. Default 300 s.
-    pub full: Duration,
-    /// `QUEEN_HOTLIST_RESEED_WINDOW_MS`: how far back a windowed walk looks. Zero derives
-    /// max(4 × interval, 120 s); always clamped to [interval + span, 7 days].
-    pub window: Duration,
-}
-
-impl Default for ReseedOptions {
-    fn default() -> Self {
-        ReseedOptions {
-            interval: Duration::from_secs(30),
-            full: Duration::from_secs(300),
-            window: Duration::ZERO,
-        }
-    }
-}
-
-impl ReseedOptions {
-    /// What the phase of a ring is scaled to.
-    pub(crate) fn span(interval: Duration) -> Duration {
-        (interval / 5).max(Duration::from_secs(15))
-    }
-
-    /// How far back a windowed walk looks: always beyond the longest time between two of them.
-    pub fn look_back(&self) -> Duration {
-        let asked = if self.window.is_zero() {
-            self.interval.saturating_mul(4).max(Duration::from_secs(120))
-        } else {
-            self.window
-        };
-        let least = self.interval.saturating_add(Self::span(self.interval));
-        asked.min(Duration::from_secs(7 * 24 * 3600)).max(least)
     }
 }
 
@@ -121,27 +76,5 @@ impl Rules {
     pub(crate) fn patience(&self) -> Duration {
         let held = self.deferral.delayed.max(self.deferral.window);
         held.saturating_add(self.pad.saturating_mul(2)).saturating_add(Duration::from_secs(1))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_look_back_covers_the_longest_gap_between_two_walks() {
-        let secs = Duration::from_secs;
-        let check = |interval, window, expected| {
-            let options =
-                ReseedOptions { interval: secs(interval), window: secs(window), ..Default::default() };
-            assert_eq!(options.look_back(), secs(expected), "{interval} {window}");
-        };
-        check(30, 0, 120);
-        check(60, 0, 240);
-        check(1, 0, 120);
-        check(30, 10, 45);
-        check(30, 500, 500);
-        check(30, 10_000_000, 604_800);
-        check(1_000, 1, 1_200);
     }
 }

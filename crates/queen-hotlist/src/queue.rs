@@ -7,20 +7,17 @@ use crate::checkout::{Checkout, ClaimId, Release, RingId, Verdict};
 use crate::entry::EntryView;
 use crate::intern::Partitions;
 use crate::options::{Deferral, Options, Rules};
-use crate::reseed::Reseed;
 use crate::ring::Ring;
 use crate::stats::{RingStats, Stats};
 
 /// The hot list of one (tenant, queue). See the crate's documentation.
 #[derive(Debug)]
 pub struct HotQueue {
-    pub(crate) options: Options,
     rules: Rules,
     partitions: Partitions,
     pub(crate) rings: Rings,
-    /// Numbers checkouts, walks and lives of rings; never repeats.
+    /// Numbers checkouts and lives of rings; never repeats.
     tickets: u64,
-    seed: u64,
     /// Nothing parked is due before; may be too early.
     due: Millis,
     touched_at: Millis,
@@ -90,16 +87,14 @@ impl Rings {
 }
 
 impl HotQueue {
-    /// An empty hot list. `seed` is any random number: it spreads the walks of rings and brokers over time, and keeps
-    /// the tickets of one hot list from meaning something in another.
-    pub fn new(options: Options, deferral: Deferral, seed: u64, now: Millis) -> HotQueue {
+    /// An empty hot list. `seed` is any random number: it keeps the tickets of one hot list from meaning something in
+    /// another.
+    pub fn new(options: &Options, deferral: Deferral, seed: u64, now: Millis) -> HotQueue {
         HotQueue {
-            rules: Rules::new(&options, deferral),
-            options,
+            rules: Rules::new(options, deferral),
             partitions: Partitions::default(),
             rings: Rings::default(),
             tickets: mix(seed),
-            seed,
             due: Millis::NEVER,
             touched_at: now,
         }
@@ -132,8 +127,7 @@ impl HotQueue {
             return id;
         }
         let born = self.ticket();
-        let phase = (mix(self.seed ^ born) >> 32) as u32;
-        self.rings.add(Ring::new(group.clone(), born, Reseed::new(phase, now), now))
+        self.rings.add(Ring::new(group.clone(), born, now))
     }
 
     /// The ring of a group, if a consumer has made one.

@@ -7,7 +7,6 @@ use crate::entry::{Entry, EntryView, State};
 use crate::intern::Partitions;
 use crate::options::Rules;
 use crate::ready::Ready;
-use crate::reseed::Reseed;
 use crate::wheel::Wheel;
 use crate::{Millis, grow};
 
@@ -24,7 +23,6 @@ pub(crate) struct Ring {
     pub(crate) served_at: Millis,
     /// Entries that became READY and have not been reported yet.
     pub(crate) woken: u32,
-    pub(crate) reseed: Reseed,
     entries: Vec<Entry>,
     ready: Ready,
     wheel: Wheel,
@@ -34,13 +32,12 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    pub(crate) fn new(group: Group, born: u64, reseed: Reseed, now: Millis) -> Ring {
+    pub(crate) fn new(group: Group, born: u64, now: Millis) -> Ring {
         Ring {
             group,
             born,
             served_at: now,
             woken: 0,
-            reseed,
             entries: Vec::new(),
             ready: Ready::new(),
             wheel: Wheel::new(),

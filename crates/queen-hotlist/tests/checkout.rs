@@ -92,7 +92,6 @@ fn a_checkout_of_a_ring_that_was_replaced_comes_to_nothing() {
     let mut bed = Bed::new(PLAIN);
     bed.mark(1, 1);
     let mut old = bed.take(1, 1);
-    let walk = bed.queue.start_walk(bed.ring, bed.now).unwrap();
     assert!(bed.queue.drop_ring(&group("g")) && !bed.queue.drop_ring(&group("g")));
     assert!(!bed.queue.has(bed.ring));
     let fresh = bed.queue.ring(&group("g"), bed.now);
@@ -105,15 +104,13 @@ fn a_checkout_of_a_ring_that_was_replaced_comes_to_nothing() {
     assert!(bed.queue.checkout(bed.ring, 1, 1, bed.now).is_none());
     assert!(!bed.queue.released(bed.ring, id(1), None, Release::Open, bed.now));
     assert!(!bed.queue.reseed_row(bed.ring, id(1), &name(1), bed.now));
-    assert_eq!(bed.queue.end_walk(walk, queen_hotlist::WalkEnd::Done, bed.now), None);
-    assert!(bed.queue.start_walk(fresh, bed.now).is_some(), "the new ring owes a walk of its own");
     assert_eq!(bed.queue.checkin(taken, bed.now), 0);
 }
 
 #[test]
 fn a_checkout_means_nothing_to_another_hot_list() {
-    let mut a = HotQueue::new(Options::default(), PLAIN, 1, Millis(0));
-    let mut b = HotQueue::new(Options::default(), PLAIN, 2, Millis(0));
+    let mut a = HotQueue::new(&Options::default(), PLAIN, 1, Millis(0));
+    let mut b = HotQueue::new(&Options::default(), PLAIN, 2, Millis(0));
     let (ring_a, ring_b) = (a.ring(&group("g"), Millis(0)), b.ring(&group("g"), Millis(0)));
     for queue in [&mut a, &mut b] {
         queue.mark(id(1), &name(1), 1, Millis(0));
@@ -161,7 +158,7 @@ fn one_named_partition_can_be_taken_unless_it_is_in_flight() {
 
 #[test]
 fn marks_reach_every_ring_and_none_without_consumers() {
-    let mut queue = HotQueue::new(Options::default(), PLAIN, 1, Millis(0));
+    let mut queue = HotQueue::new(&Options::default(), PLAIN, 1, Millis(0));
     queue.mark(id(1), &name(1), 1, Millis(0));
     assert_eq!(queue.stats().partitions, 0);
     let (a, b) = (queue.ring(&group("a"), Millis(0)), queue.ring(&group("b"), Millis(0)));
@@ -183,7 +180,7 @@ fn marks_reach_every_ring_and_none_without_consumers() {
 
 #[test]
 fn rings_that_nobody_serves_are_trimmed() {
-    let mut queue = HotQueue::new(Options::default(), PLAIN, 1, Millis(0));
+    let mut queue = HotQueue::new(&Options::default(), PLAIN, 1, Millis(0));
     for (text, at) in [("old", 0), ("flying", 0), ("parked", 0), ("new", 900)] {
         let ring = queue.ring(&group(text), Millis(at));
         if text == "flying" {
@@ -257,7 +254,7 @@ fn figures() {
 
 #[test]
 fn a_tag_comes_back_with_the_next_checkout_of_its_ring_alone() {
-    let mut queue = HotQueue::new(Options::default(), Deferral::default(), 1, Millis(0));
+    let mut queue = HotQueue::new(&Options::default(), Deferral::default(), 1, Millis(0));
     let (one, other) = (queue.ring(&group("a"), Millis(0)), queue.ring(&group("b"), Millis(0)));
     assert!(!queue.set_tag(one, id(1), 7), "unknown partition");
     queue.mark(id(1), &PartitionName::default(), 1, Millis(0));
@@ -272,7 +269,7 @@ fn a_tag_comes_back_with_the_next_checkout_of_its_ring_alone() {
 
 #[test]
 fn what_a_walk_has_counted_and_what_a_budget_left_limit_the_next_checkout() {
-    let mut queue = HotQueue::new(Options::default(), Deferral::default(), 1, Millis(0));
+    let mut queue = HotQueue::new(&Options::default(), Deferral::default(), 1, Millis(0));
     let ring = queue.ring(&group("a"), Millis(0));
     for n in 1..=3 {
         assert!(queue.reseed_row(ring, id(n), &PartitionName::default(), Millis(0)));

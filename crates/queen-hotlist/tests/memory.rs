@@ -56,7 +56,7 @@ fn id(n: usize) -> PartitionId {
 }
 
 fn marked(partitions: usize, deferral: Deferral) -> (HotQueue, Vec<RingId>) {
-    let mut queue = HotQueue::new(Options::default(), deferral, 1, Millis(0));
+    let mut queue = HotQueue::new(&Options::default(), deferral, 1, Millis(0));
     let rings = (0..GROUPS).map(|n| queue.ring(&group(&format!("group-{n}")), Millis(0))).collect();
     for n in 0..partitions {
         let name = PartitionName::new(format!("partition-{n}")).expect("a short name");

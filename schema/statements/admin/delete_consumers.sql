@@ -1,4 +1,4 @@
--- Deletes the cursors of a queue in one statement, ahead of the cascade.
+-- Deletes the cursors of a queue; no foreign key does it.
 -- Caller: queen-storage admin::delete_queue, which holds them.
 -- Locks: log_consumers rows (held already). Writes: log_consumers.
 -- $1 partition ids uuid[]

@@ -1,4 +1,4 @@
--- Deletes a queue; partitions, subscriptions and whatever is left under them go by cascade.
+-- Deletes a queue; partitions and subscriptions go by cascade, what hangs on the partitions is gone before.
 -- Caller: queen-storage admin::delete_queue, last step of its transaction.
 -- Locks: queues and log_partitions rows (held already), consumer_groups_metadata rows of the queue.
 -- Writes: queues, log_partitions, consumer_groups_metadata.

@@ -1,4 +1,4 @@
--- Deletes the messages of a queue. The cascade would do it too, one statement a partition; this is one for all.
+-- Deletes the messages of a queue; no foreign key does it.
 -- Caller: queen-storage admin::delete_queue, which holds the queue, its partitions and its cursors.
 -- Locks: log_segments rows (leaves). Writes: log_segments.
 -- $1 partition ids uuid[]

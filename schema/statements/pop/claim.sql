@@ -104,8 +104,8 @@ WITH seen AS MATERIALIZED (
           AND (c.retry_at IS NULL OR c.retry_at <= clock_timestamp())
         FOR UPDATE SKIP LOCKED
     ) c ON TRUE
-    -- A cursor that is made refers to its partition. One that is being deleted is skipped: waiting for it while cursors
-    -- are held would deadlock with the deletion, which waits for cursors.
+    -- A cursor is made for a partition that is held (docs/decisions/011). One that is being deleted is skipped: waiting
+    -- for it while cursors are held would deadlock with the deletion, which waits for cursors.
     LEFT JOIN LATERAL (
         SELECT p.id
         FROM queen.log_partitions p

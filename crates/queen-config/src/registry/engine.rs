@@ -95,19 +95,26 @@ pub(super) const VARIABLES: &[Variable] = &[
     at_least("QUEEN_HOTLIST_SHARDS", "hotlist.shards", 8, 1)
         .derived("value of `QUEEN_V2_FUSION_SHARDS`")
         .like("8")
-        .doc("Shards of that memory."),
+        .without_effect()
+        .doc("Each queue has a lock of its own."),
     at_least("QUEEN_HOTLIST_WINDOW_BATCH", "hotlist.window_batch", 100, 1)
         .doc("Messages that release a partition withheld by `windowBuffer` early."),
-    at_least("QUEEN_HOTLIST_RESEED_MS", "hotlist.reseed_ms", 30_000, 1).doc("Floor for missed marks."),
+    at_least("QUEEN_HOTLIST_RESEED_MS", "hotlist.reseed_ms", 30_000, 1)
+        .live()
+        .doc("Longest time between two walks over a queue that pops find empty: the floor for missed marks."),
     at_least("QUEEN_HOTLIST_RESEED_FULL_MS", "hotlist.reseed_full_ms", 300_000, 0)
-        .doc("Period of a walk over everything, 0 for always."),
+        .without_effect()
+        .doc("Every walk is over everything."),
     clamped("QUEEN_HOTLIST_RESEED_WINDOW_MS", "hotlist.reseed_window_ms", 0, 0, WEEK_MS)
         .like("120000")
-        .doc("Look-back of a reseed; 0 for the larger of four reseeds and 120000."),
+        .without_effect()
+        .doc("Every walk is over everything."),
     at_least("QUEEN_HOTLIST_IDLE_SWEEP_MS", "hotlist.idle_sweep_ms", 300_000, 0)
-        .doc("Idle time after which a ring is dropped, 0 for never."),
+        .live()
+        .doc("Idle time after which what is known of a queue and group is dropped, 0 for never."),
     at_least("QUEEN_HOTLIST_UNSERVED_TRIM_MS", "hotlist.unserved_trim_ms", 30_000, 0)
-        .doc("Time without a served pop after which a ring is dropped, 0 for never."),
+        .without_effect()
+        .doc("Groups that no pop comes to are dropped with `QUEEN_HOTLIST_IDLE_SWEEP_MS`."),
     at_least("QUEEN_V2_FUSION_FRAMES", "", 500, 1).without_effect().doc("Segments are bounded otherwise."),
     at_least("QUEEN_V2_FUSION_MAX_INFLIGHT", "", 8, 1).without_effect().doc("Internal to the public broker."),
     at_least("QUEEN_V2_BUNDLE_MAX", "", 16, 1).without_effect().doc("Internal to the public broker."),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use queen_hotlist::{Deferral, HotQueue, Millis, Options, ReseedOptions, RingId};
+use queen_hotlist::{Deferral, HotQueue, Millis, Options, RingId};
 use queen_storage::pop::Pending;
 use queen_types::{Group, QueueName, QueueOptions, TenantId};
 
@@ -30,8 +30,6 @@ const PAD: Duration = Duration::from_millis(20);
 /// Longest that a leased partition is left alone: every ack of this broker is announced, and what other brokers
 /// acknowledged is found by the walks, so this is a third net.
 const REVISIT_MAX: Duration = Duration::from_secs(30);
-/// Rings that no pop came to for as long are dropped, and queues that nothing happened to.
-const UNSERVED: Duration = Duration::from_secs(300);
 
 /// All hot lists of a broker.
 pub(crate) struct HotLists {
@@ -78,7 +76,7 @@ impl HotLists {
             .lock()
             .entry((tenant, queue.clone()))
             .or_insert_with(|| {
-                let list = HotQueue::new(list_options(), deferral, rand::random(), now);
+                let list = HotQueue::new(&list_options(), deferral, rand::random(), now);
                 Arc::new(Hot {
                     tenant,
                     queue: queue.clone(),
@@ -139,10 +137,10 @@ impl HotLists {
         }
     }
 
-    /// Drops rings that no pop came to, and hot lists without work that nothing happened to, for [`UNSERVED`].
-    pub(crate) fn sweep(&self) {
+    /// Drops rings that no pop came to, and hot lists without work that nothing happened to, for as long.
+    pub(crate) fn sweep(&self, idle: Duration) {
         let now = self.now();
-        let before = Millis(now.0.saturating_sub(u64::try_from(UNSERVED.as_millis()).unwrap_or(u64::MAX)));
+        let before = Millis(now.0.saturating_sub(u64::try_from(idle.as_millis()).unwrap_or(u64::MAX)));
         let all: Vec<(QueueKey, Arc<Hot>)> =
             self.queues.lock().iter().map(|(key, hot)| (key.clone(), hot.clone())).collect();
         for (key, hot) in all {
@@ -169,13 +167,10 @@ fn deferral(options: &QueueOptions) -> Deferral {
     Deferral { delayed: seconds(options.delayed_processing), window: seconds(options.window_buffer) }
 }
 
-/// Walks are started by [`walk`], which knows what they cost; the list itself only ever owes the first.
 fn list_options() -> Options {
-    let never = Duration::from_secs(365 * 24 * 3600);
     Options {
         pad: PAD,
         revisit_max: REVISIT_MAX,
         window_batch: u32::try_from(queen_storage::pop::WINDOW_BATCH).unwrap_or(u32::MAX),
-        reseed: ReseedOptions { interval: never, full: never, window: Duration::ZERO },
     }
 }

@@ -17,9 +17,8 @@ use tokio::sync::watch;
 
 use super::Hot;
 use crate::broker::Inner;
+use crate::options::BrokerOptions;
 
-/// Longest time between two walks of a ring that pops find empty: a queue may have any number of partitions.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// What a pop that can wait contents itself with: the floor will look before long.
 const RECENT: Duration = Duration::from_secs(1);
 /// Rows of the first page, and of the others: the first pop does not wait for many.
@@ -76,9 +75,9 @@ impl Underway {
 }
 
 impl Last {
-    fn is_due(&self, ring: RingId, factor: u32, can_wait: bool) -> bool {
+    fn is_due(&self, ring: RingId, options: &BrokerOptions, can_wait: bool) -> bool {
         let (true, Some(ended)) = (self.ring == Some(ring), self.ended) else { return true };
-        let pause = self.cost.saturating_mul(factor).min(PAUSE_MAX);
+        let pause = self.cost.saturating_mul(options.walk_pause_factor).min(options.walk_pause_max);
         ended.elapsed() >= if can_wait { pause.max(RECENT) } else { pause }
     }
 }
@@ -120,7 +119,7 @@ pub(crate) fn underway(
 ) -> Result<Option<Underway>, Arc<StorageError>> {
     let walker = hot.walks.of(group);
     let mut last = walker.last.lock();
-    if !last.running && !last.is_due(ring, inner.options.walk_pause_factor, can_wait) {
+    if !last.running && !last.is_due(ring, &inner.options, can_wait) {
         // An outage must not look like an idle queue.
         return match &*walker.progress.borrow() {
             Progress::Failed(error) => Err(error.clone()),

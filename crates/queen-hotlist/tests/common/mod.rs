@@ -50,7 +50,7 @@ impl Bed {
 
     pub(crate) fn with(options: Options, deferral: Deferral) -> Bed {
         let now = Millis(10_000);
-        let mut queue = HotQueue::new(options, deferral, 1, now);
+        let mut queue = HotQueue::new(&options, deferral, 1, now);
         let ring = queue.ring(&group("g"), now);
         Bed { queue, ring, now, claim: None }
     }

@@ -56,7 +56,7 @@ async fn what_was_dropped_comes_back() {
     )
     .await;
     healed(
-        "ALTER TABLE queen.log_segments DROP CONSTRAINT log_segments_partition_id_fkey, \
+        "ALTER TABLE queen.log_segments DROP CONSTRAINT log_segments_range, \
          DROP CONSTRAINT log_segments_pkey",
         "constraint log_segments_pkey",
         2,
