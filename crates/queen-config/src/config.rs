@@ -72,6 +72,11 @@ struct Push {
 }
 
 #[derive(Deserialize)]
+struct Mesh {
+    reconcile_interval_ms: u64,
+}
+
+#[derive(Deserialize)]
 struct Hotlist {
     enabled: bool,
 }
@@ -175,6 +180,7 @@ impl Config {
                 .unwrap_or(SubscriptionMode::New),
             pop_max_timeout,
             zstd_level: push.zstd_level,
+            reconcile_interval: Duration::from_millis(merged.section::<Mesh>("mesh")?.reconcile_interval_ms),
             hotlist: merged.section::<Hotlist>("hotlist")?.enabled,
             claim_bundles: pop.fusion.concurrency,
             relaxed_leases: pop.lease_async_commit,

@@ -20,6 +20,7 @@ use crate::hot::{self, HotLists};
 use crate::leases::Leases;
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
+use crate::reconcile;
 use crate::wait::Gates;
 
 /// How long a start waits for another broker that applies the schema.
@@ -126,6 +127,11 @@ impl Broker {
             Arc::downgrade(&inner),
             inner.hot.timer.clone(),
             inner.stop.clone(),
+        ));
+        inner.tasks.spawn(reconcile::run(
+            Arc::downgrade(&inner),
+            inner.stop.clone(),
+            inner.options.reconcile_interval,
         ));
         inner.tasks.spawn(inner.admission.ticks(inner.stop.clone()));
         Ok(Broker { inner })

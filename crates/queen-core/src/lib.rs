@@ -33,12 +33,14 @@ mod caches;
 mod error;
 mod floor;
 mod fusion;
+mod groups;
 mod health;
 mod hot;
 mod leases;
 mod options;
 mod pop;
 mod push;
+mod reconcile;
 mod transaction;
 mod wait;
 
