@@ -73,6 +73,11 @@ struct Push {
 }
 
 #[derive(Deserialize)]
+struct Mesh {
+    reconcile_interval_ms: u64,
+}
+
+#[derive(Deserialize)]
 struct Hotlist {
     enabled: bool,
     reseed_ms: u64,
@@ -180,6 +185,7 @@ impl Config {
                 .unwrap_or(SubscriptionMode::New),
             pop_max_timeout,
             zstd_level: push.zstd_level,
+            reconcile_interval: Duration::from_millis(merged.section::<Mesh>("mesh")?.reconcile_interval_ms),
             hotlist: hotlist.enabled,
             walk_pause_max: Duration::from_millis(hotlist.reseed_ms),
             hotlist_idle: Some(Duration::from_millis(hotlist.idle_sweep_ms)).filter(|idle| !idle.is_zero()),
