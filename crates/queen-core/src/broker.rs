@@ -1,7 +1,10 @@
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use queen_fusion::Limits;
 use queen_pg::{Pool, PoolStatus};
 use queen_storage::{Storage, StorageOptions};
@@ -21,7 +24,7 @@ use crate::leases::Leases;
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
 use crate::reconcile;
-use crate::supervise::Supervisor;
+use crate::supervise::{Supervisor, count_task_panic};
 use crate::wait::Gates;
 
 /// How long a shutdown waits for each of its tasks.
@@ -169,6 +172,18 @@ fn start_tasks(inner: &Arc<Inner>) {
     inner.supervisor.run("hot-list", move |beat| hot::timer::run(broker.clone(), timer.clone(), beat));
     let ticks = inner.admission.ticks();
     inner.supervisor.run("admission", ticks);
+}
+
+impl Inner {
+    /// Runs a piece of work apart from whoever asked for it. What it holds is dropped when it panics, which tells those
+    /// who wait for it; here the panic is only counted.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(async {
+            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+                count_task_panic();
+            }
+        });
+    }
 }
 
 impl Drop for Inner {
