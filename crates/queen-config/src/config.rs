@@ -73,6 +73,11 @@ struct Push {
 }
 
 #[derive(Deserialize)]
+struct Mesh {
+    reconcile_interval_ms: u64,
+}
+
+#[derive(Deserialize)]
 struct Hotlist {
     enabled: bool,
     reseed_ms: u64,
@@ -183,6 +188,7 @@ impl Config {
             hotlist: hotlist.enabled,
             walk_pause_max: Duration::from_millis(hotlist.reseed_ms),
             hotlist_idle: Some(Duration::from_millis(hotlist.idle_sweep_ms)).filter(|idle| !idle.is_zero()),
+            reconcile_interval: Duration::from_millis(merged.section::<Mesh>("mesh")?.reconcile_interval_ms),
             claim_bundles: pop.fusion.concurrency,
             relaxed_leases: pop.lease_async_commit,
             ack_registry: ack.registry.enabled,

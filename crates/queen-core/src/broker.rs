@@ -20,6 +20,7 @@ use crate::hot::{self, HotLists};
 use crate::leases::Leases;
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
+use crate::reconcile;
 use crate::supervise::Supervisor;
 use crate::wait::Gates;
 
@@ -159,6 +160,11 @@ fn start_tasks(inner: &Arc<Inner>) {
     let weak = Arc::downgrade(inner);
     let (broker, gates, every) = (weak.clone(), inner.gates.clone(), inner.options.wait_floor);
     inner.supervisor.run("floor", move |beat| floor::run(broker.clone(), gates.clone(), every, beat));
+    let (broker, every) = (weak.clone(), inner.options.reconcile_interval);
+    let mut again = false;
+    inner.supervisor.run("reconcile", move |beat| {
+        reconcile::run(broker.clone(), every, std::mem::replace(&mut again, true), beat)
+    });
     let (broker, timer) = (weak, inner.hot.timer.clone());
     inner.supervisor.run("hot-list", move |beat| hot::timer::run(broker.clone(), timer.clone(), beat));
     let ticks = inner.admission.ticks();

@@ -76,6 +76,9 @@ pub struct BrokerOptions {
     /// How long what is known of a queue (options, registrations) is trusted before it is read again; what another
     /// broker changed is seen this late.
     pub cache_ttl: Duration,
+    /// How often the database is asked what other brokers did that nothing here tells: seeks and deletions of groups. The
+    /// longest that a hint from another broker can be late.
+    pub reconcile_interval: Duration,
 }
 
 impl Default for BrokerOptions {
@@ -110,6 +113,7 @@ impl Default for BrokerOptions {
             admission_trace: false,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
+            reconcile_interval: Duration::from_secs(60),
         }
     }
 }

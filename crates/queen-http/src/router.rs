@@ -38,6 +38,20 @@ pub(crate) enum Endpoint {
     Namespaces,
     Tasks,
     Dlq,
+    Groups,
+    GroupsLagging,
+    GroupDetail,
+    GroupDelete,
+    GroupDeleteOnQueue,
+    GroupSubscription,
+    GroupSeek,
+    GroupSeekPartition,
+    Notify,
+    MeshStats,
+    SharedState,
+    Me,
+    Login,
+    Logout,
     Health,
     Livez,
     Readyz,
@@ -69,12 +83,12 @@ const fn route(method: Method, pattern: &'static str, access: Access, endpoint: 
 
 /// Where two patterns match one path the earlier row wins.
 #[rustfmt::skip]
-pub(crate) static ROUTES: [Route; 22] = {
+pub(crate) static ROUTES: &[Route] = {
     use Access::*;
     const GET: Method = Method::GET;
     const POST: Method = Method::POST;
     const DELETE: Method = Method::DELETE;
-    [
+    &[
         route(POST,   "/api/v1/push",                                     Write,     Endpoint::Push),
         route(GET,    "/api/v1/pop/queue/:queue/partition/:partition",    ReadWrite, Endpoint::PopPartition),
         route(GET,    "/api/v1/pop/queue/:queue",                         ReadWrite, Endpoint::PopQueue),
@@ -91,6 +105,21 @@ pub(crate) static ROUTES: [Route; 22] = {
         route(GET,    "/api/v1/resources/namespaces",                     Read,      Endpoint::Namespaces),
         route(GET,    "/api/v1/resources/tasks",                          Read,      Endpoint::Tasks),
         route(GET,    "/api/v1/dlq",                                      Read,      Endpoint::Dlq),
+        route(GET,    "/api/v1/consumer-groups",                          Read,      Endpoint::Groups),
+        route(GET,    "/api/v1/consumer-groups/lagging",                  Read,      Endpoint::GroupsLagging),
+        route(GET,    "/api/v1/consumer-groups/:group",                   Read,      Endpoint::GroupDetail),
+        route(DELETE, "/api/v1/consumer-groups/:group",                   Admin,     Endpoint::GroupDelete),
+        route(DELETE, "/api/v1/consumer-groups/:group/queues/:queue",     Admin,     Endpoint::GroupDeleteOnQueue),
+        route(POST,   "/api/v1/consumer-groups/:group/subscription",      ReadWrite, Endpoint::GroupSubscription),
+        route(POST,   "/api/v1/consumer-groups/:group/queues/:queue/seek", ReadWrite, Endpoint::GroupSeek),
+        route(POST,   "/api/v1/consumer-groups/:group/queues/:queue/partitions/:partition/seek", ReadWrite, Endpoint::GroupSeekPartition),
+        route(POST,   "/internal/api/notify",                             Admin,     Endpoint::Notify),
+        route(GET,    "/internal/api/shared-state/stats",                 Admin,     Endpoint::MeshStats),
+        route(GET,    "/internal/api/inter-instance/stats",               Admin,     Endpoint::MeshStats),
+        route(GET,    "/api/v1/system/shared-state",                      Admin,     Endpoint::SharedState),
+        route(GET,    "/auth/me",                                         Public,    Endpoint::Me),
+        route(GET,    "/auth/login",                                      Public,    Endpoint::Login),
+        route(POST,   "/auth/logout",                                     Public,    Endpoint::Logout),
         route(GET,    "/health",                                          Public,    Endpoint::Health),
         route(GET,    "/livez",                                           Public,    Endpoint::Livez),
         route(GET,    "/readyz",                                          Public,    Endpoint::Readyz),

@@ -12,9 +12,15 @@ use crate::router::{Endpoint, ROUTES, Route};
 const CODES: [&str; 11] = ["200", "201", "204", "400", "404", "405", "413", "422", "500", "503", "other"];
 
 /// Handles of the series, resolved once: looking them up by their labels costs more than a small request's routing.
-#[derive(Default)]
 pub(crate) struct Stats {
-    routes: [RouteStats; ROUTES.len()],
+    /// One per row of the table.
+    routes: Box<[RouteStats]>,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Stats { routes: ROUTES.iter().map(|_| RouteStats::default()).collect() }
+    }
 }
 
 #[derive(Default)]

@@ -12,6 +12,7 @@ pub mod sql;
 
 pub mod ack;
 pub mod admin;
+pub mod groups;
 mod lease;
 pub mod pop;
 mod transaction;

@@ -42,4 +42,19 @@ statements! {
     LEASE_EXTEND = "lease/extend.sql";
     LEASE_FIND = "lease/find.sql";
     LEASE_RELEASE = "lease/release.sql";
+    GROUPS_PAGE = "groups/page.sql";
+    GROUPS_LOCK_PARTITIONS = "groups/lock_partitions.sql";
+    GROUPS_LOCK_MISSING = "groups/lock_missing.sql";
+    GROUPS_LOCK_CURSORS = "groups/lock_cursors.sql";
+    GROUPS_SEEK_OFFSET = "groups/seek_offset.sql";
+    GROUPS_SEEK_TIME = "groups/seek_time.sql";
+    GROUPS_REPAIR = "groups/repair.sql";
+    GROUPS_REPAIRS = "groups/repairs.sql";
+    GROUPS_REPAIRS_PRUNE = "groups/repairs_prune.sql";
+    GROUPS_CURSOR_IDS = "groups/cursor_ids.sql";
+    GROUPS_DELETE_METADATA = "groups/delete_metadata.sql";
+    GROUPS_DELETE_CURSORS = "groups/delete_cursors.sql";
+    GROUPS_SUBSCRIPTION = "groups/subscription.sql";
+    GROUPS_LIST = "groups/list.sql";
+    GROUPS_CURSORS = "groups/cursors.sql";
 }

@@ -9,6 +9,8 @@ mod body;
 mod configure;
 mod dlq;
 mod error;
+mod groups;
+mod internal;
 mod json;
 mod lease;
 mod percent;
@@ -24,6 +26,12 @@ pub use body::BodyError;
 pub use configure::{ConfigureRequest, configured};
 pub use dlq::{DlqLine, DlqQuery, dlq_page};
 pub use error::{error_body, error_with_code, pop_refusal};
+pub use groups::{
+    CursorLine, GroupLine, SeekLine, SeekTarget, group_deleted, group_detail, group_list, lagging,
+    min_lag_seconds, seek_partition, seek_queue, seek_refused, sought, subscription_changed,
+    subscription_from,
+};
+pub use internal::{logged_out, no_mesh, notified, notify, operator};
 pub use lease::{extend_seconds, lease_extended};
 pub use percent::{InvalidUtf8, decode_segment};
 pub use pop::{MessageLine, PartitionLine, PopQuery, PopWriter};

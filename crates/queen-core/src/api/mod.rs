@@ -2,6 +2,8 @@
 
 mod admin;
 mod data;
+mod groups;
 
 pub use admin::*;
 pub use data::*;
+pub use groups::*;

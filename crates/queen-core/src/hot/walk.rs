@@ -58,15 +58,19 @@ pub(crate) enum Progress {
 }
 
 /// A walk under way, to wait for.
-pub(crate) struct Underway(watch::Receiver<Progress>);
+pub(crate) struct Underway {
+    progress: watch::Receiver<Progress>,
+    /// It is of the ring asked for, and not of an earlier life of it.
+    pub(crate) ours: bool,
+}
 
 impl Underway {
     /// Waits for a page; false when the walk has ended and everything is on the ring.
     pub(crate) async fn page(&mut self) -> Result<bool, Arc<StorageError>> {
-        if matches!(&*self.0.borrow(), Progress::Running) && self.0.changed().await.is_err() {
+        if matches!(&*self.progress.borrow(), Progress::Running) && self.progress.changed().await.is_err() {
             return Ok(false);
         }
-        match &*self.0.borrow_and_update() {
+        match &*self.progress.borrow_and_update() {
             Progress::Running => Ok(true),
             Progress::Done => Ok(false),
             Progress::Failed(error) => Err(error.clone()),
@@ -100,6 +104,13 @@ impl Walks {
         // A ring that has not been walked yet needs all of its partitions, not the first few.
         if last.ring == Some(ring) && !last.running {
             last.ended = Some(Instant::now());
+        }
+    }
+
+    /// Makes the next walk of every ring due.
+    pub(super) fn owe_all(&self) {
+        for walker in self.by_group.lock().values() {
+            walker.last.lock().ended = None;
         }
     }
 
@@ -143,7 +154,7 @@ pub(crate) fn underway(
             });
         });
     }
-    Ok(Some(Underway(walker.progress.subscribe())))
+    Ok(Some(Underway { progress: walker.progress.subscribe(), ours: last.ring == Some(ring) }))
 }
 
 /// Ends a walk whatever happens to its task.

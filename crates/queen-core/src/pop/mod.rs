@@ -240,7 +240,12 @@ impl Broker {
                     Some(underway) => walk = Some(underway),
                     None => return Ok(Look::Nothing { absent: false }),
                 },
-                Some(underway) => walked = !underway.page().await?,
+                Some(underway) => match (underway.page().await?, underway.ours) {
+                    (true, _) => {}
+                    (false, true) => walked = true,
+                    // The walk of a ring that is gone, as after a seek; ours comes next.
+                    (false, false) => walk = None,
+                },
             }
         }
     }

@@ -3,6 +3,8 @@
 mod ack;
 mod configure;
 mod dlq;
+mod groups;
+mod internal;
 mod lease;
 mod pop;
 mod push;
@@ -55,6 +57,20 @@ pub(crate) async fn dispatch(app: &App, endpoint: Endpoint, call: Call<'_>) -> R
         Endpoint::Namespaces => queues::namespaces(app, call).await,
         Endpoint::Tasks => queues::tasks(app, call).await,
         Endpoint::Dlq => dlq::list(app, call).await,
+        Endpoint::Groups => groups::list(app, call).await,
+        Endpoint::GroupsLagging => groups::lagging(app, call).await,
+        Endpoint::GroupDetail => groups::detail(app, call).await,
+        Endpoint::GroupDelete => groups::delete(app, call).await,
+        Endpoint::GroupDeleteOnQueue => groups::delete_on_queue(app, call).await,
+        Endpoint::GroupSubscription => groups::subscription(app, call).await,
+        Endpoint::GroupSeek => groups::seek(app, call).await,
+        Endpoint::GroupSeekPartition => groups::seek_partition(app, call).await,
+        Endpoint::Notify => internal::notify(app, call).await,
+        Endpoint::MeshStats => Ok(internal::mesh_stats()),
+        Endpoint::SharedState => Ok(internal::shared_state()),
+        Endpoint::Me => Ok(internal::me(&call)),
+        Endpoint::Login => Ok(internal::login()),
+        Endpoint::Logout => Ok(internal::logout()),
         Endpoint::Health => Ok(system::health(app).await),
         Endpoint::Livez => Ok(system::livez(app)),
         Endpoint::Readyz => system::readyz(app, &call).await,
