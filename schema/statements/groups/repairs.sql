@@ -3,4 +3,4 @@
 -- Caller: queen-storage groups/repairs.rs. Locks: none. Writes: nothing.
 SELECT r.tenant_id, r.queue_name, r.consumer_group, r.partition_name, r.repair_at
 FROM queen.hotlist_repairs r
-WHERE r.repair_at >= clock_timestamp() - interval '1 hour'
+WHERE r.repair_at >= now() - interval '1 hour'

@@ -4,7 +4,7 @@
 DELETE FROM queen.hotlist_repairs r
 WHERE r.ctid = ANY (ARRAY(
     SELECT o.ctid FROM queen.hotlist_repairs o
-    WHERE o.repair_at < clock_timestamp() - interval '1 hour'
+    WHERE o.repair_at < now() - interval '1 hour'
     LIMIT 1000
     FOR UPDATE SKIP LOCKED
 ))
