@@ -24,7 +24,7 @@ use crate::leases::Leases;
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
 use crate::reconcile;
-use crate::supervise::{Supervisor, count_task_panic};
+use crate::supervise::Supervisor;
 use crate::wait::Gates;
 
 /// How long a shutdown waits for each of its tasks.
@@ -164,10 +164,10 @@ fn start_tasks(inner: &Arc<Inner>) {
     let (broker, gates, every) = (weak.clone(), inner.gates.clone(), inner.options.wait_floor);
     inner.supervisor.run("floor", move |beat| floor::run(broker.clone(), gates.clone(), every, beat));
     let (broker, every) = (weak.clone(), inner.options.reconcile_interval);
-    let applied = Arc::<tokio::sync::Mutex<reconcile::Applied>>::default();
-    inner
-        .supervisor
-        .run("reconcile", move |beat| reconcile::run(broker.clone(), applied.clone(), every, beat));
+    let mut again = false;
+    inner.supervisor.run("reconcile", move |beat| {
+        reconcile::run(broker.clone(), every, std::mem::replace(&mut again, true), beat)
+    });
     let (broker, timer) = (weak, inner.hot.timer.clone());
     inner.supervisor.run("hot-list", move |beat| hot::timer::run(broker.clone(), timer.clone(), beat));
     let ticks = inner.admission.ticks();

@@ -39,11 +39,13 @@ mod health;
 mod hot;
 mod leases;
 mod lifecycle;
+mod messages;
 mod options;
 mod pop;
 mod push;
 mod reconcile;
 mod supervise;
+mod traces;
 mod transaction;
 mod wait;
 

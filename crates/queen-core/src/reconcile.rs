@@ -1,20 +1,19 @@
 //! What other brokers did, found in the database now and then: the floor under every hint that a broker may not get.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use queen_storage::groups::Repair;
 use queen_types::{Group, PartitionName, QueueName, TenantId, Timestamp};
-use tokio::sync::Mutex;
 
 use crate::broker::Inner;
 use crate::supervise::Beat;
 
 /// When the first pass comes, unless the interval is shorter.
 const FIRST: Duration = Duration::from_secs(5);
-/// How long one look may take before it counts as late.
-const STATEMENT: Duration = Duration::from_secs(10);
+/// How long one pass may take before it counts as late.
+const STATEMENT: Duration = Duration::from_secs(60);
 
 type Key = (TenantId, QueueName, Group);
 
@@ -46,20 +45,22 @@ impl Applied {
     }
 }
 
-/// Runs until the broker is gone. `applied` outlives a run that panics.
-pub(crate) async fn run(inner: Weak<Inner>, applied: Arc<Mutex<Applied>>, every: Duration, beat: Beat) {
-    let mut applied = applied.lock().await;
-    // At the start, so that nothing is missed that happens before the first pass.
-    let mut pause = Duration::ZERO;
+/// Runs until the broker is gone. `again`: an earlier run of this task failed.
+pub(crate) async fn run(inner: Weak<Inner>, every: Duration, again: bool, beat: Beat) {
+    // What was applied before is not known any more then; applying it once more costs a walk.
+    let mut applied = Applied { primed: again, ..Applied::default() };
+    // The first pass comes at once, so that nothing is missed that happens before the second.
+    let mut pause = every.min(FIRST);
     loop {
-        beat.within(pause);
-        tokio::time::sleep(pause).await;
-        pause = if pause.is_zero() { every.min(FIRST) } else { every };
-        let Some(inner) = inner.upgrade() else { return };
+        let Some(broker) = inner.upgrade() else { return };
         beat.within(STATEMENT);
-        if let Err(error) = inner.reconcile(&mut applied).await {
+        if let Err(error) = broker.reconcile(&mut applied).await {
             tracing::debug!(target: "reconcile", %error, "what other brokers did could not be read");
         }
+        drop(broker);
+        beat.within(pause);
+        tokio::time::sleep(pause).await;
+        pause = every;
     }
 }
 

@@ -14,7 +14,9 @@ pub mod ack;
 pub mod admin;
 pub mod groups;
 mod lease;
+pub mod messages;
 pub mod pop;
+pub mod traces;
 mod transaction;
 
 use std::sync::Arc;

@@ -13,12 +13,14 @@ mod groups;
 mod internal;
 mod json;
 mod lease;
+mod messages;
 mod percent;
 mod pop;
 mod push;
 mod query;
 mod resources;
 mod system;
+mod traces;
 mod transaction;
 
 pub use ack::{Ack, AckLine, AckRequest, ack_answer};
@@ -33,6 +35,11 @@ pub use groups::{
 };
 pub use internal::{logged_out, no_mesh, notified, notify, operator};
 pub use lease::{extend_seconds, lease_extended};
+pub use messages::{
+    BrowseLine, MessageCore, MessageGroup, MessageLines, MessagesQuery, ModeLine, ReplayLine,
+    dead_letters_deleted, message, messages, no_dead_letter, no_record, purge_query, purged, replay_failed,
+    replayed,
+};
 pub use percent::{InvalidUtf8, decode_segment};
 pub use pop::{MessageLine, PartitionLine, PopQuery, PopWriter};
 pub use push::{PushItem, PushLine, PushRequest, push_answer};
@@ -42,6 +49,10 @@ pub use resources::{
     queue_detail, queue_list,
 };
 pub use system::{Readiness, health, livez, metrics_zero, readyz, status};
+pub use traces::{
+    TraceLine, TraceNameLine, TraceRequest, trace_names, trace_page, traced, traces_by_name,
+    traces_of_message,
+};
 pub use transaction::{
     TransactionRequest, TransactionRequestError, TxnLine, TxnOperation, transaction_committed,
     transaction_refused,

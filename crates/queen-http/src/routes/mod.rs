@@ -6,10 +6,12 @@ mod dlq;
 mod groups;
 mod internal;
 mod lease;
+mod messages;
 mod pop;
 mod push;
 mod queues;
 mod system;
+mod traces;
 mod transaction;
 
 use bytes::Bytes;
@@ -57,6 +59,16 @@ pub(crate) async fn dispatch(app: &App, endpoint: Endpoint, call: Call<'_>) -> R
         Endpoint::Namespaces => queues::namespaces(app, call).await,
         Endpoint::Tasks => queues::tasks(app, call).await,
         Endpoint::Dlq => dlq::list(app, call).await,
+        Endpoint::DlqPurge => messages::purge(app, call).await,
+        Endpoint::DlqReplay => messages::replay_record(app, call).await,
+        Endpoint::Messages => messages::list(app, call).await,
+        Endpoint::MessageDetail => messages::detail(app, call).await,
+        Endpoint::MessageDelete => messages::delete(app, call).await,
+        Endpoint::MessageRetry => messages::retry(app, call).await,
+        Endpoint::TraceAdd => traces::add(app, call).await,
+        Endpoint::TraceNames => traces::names(app, call).await,
+        Endpoint::TracesByName => traces::by_name(app, call).await,
+        Endpoint::TracesOfMessage => traces::of_message(app, call).await,
         Endpoint::Groups => groups::list(app, call).await,
         Endpoint::GroupsLagging => groups::lagging(app, call).await,
         Endpoint::GroupDetail => groups::detail(app, call).await,
