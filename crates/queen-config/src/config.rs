@@ -189,7 +189,6 @@ impl Config {
             hotlist: hotlist.enabled,
             walk_pause_max: Duration::from_millis(hotlist.reseed_ms),
             hotlist_idle: Some(Duration::from_millis(hotlist.idle_sweep_ms)).filter(|idle| !idle.is_zero()),
-            reconcile_interval: Duration::from_millis(merged.section::<Mesh>("mesh")?.reconcile_interval_ms),
             claim_bundles: pop.fusion.concurrency,
             relaxed_leases: pop.lease_async_commit,
             ack_registry: ack.registry.enabled,

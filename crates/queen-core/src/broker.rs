@@ -24,7 +24,7 @@ use crate::leases::Leases;
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
 use crate::reconcile;
-use crate::supervise::Supervisor;
+use crate::supervise::{Supervisor, count_task_panic};
 use crate::wait::Gates;
 
 /// How long a shutdown waits for each of its tasks.
