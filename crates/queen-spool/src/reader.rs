@@ -116,7 +116,8 @@ impl FileReader {
         let prefix = if self.version == 1 { FRAME_V1 } else { FRAME };
         let mut bytes = self.take(prefix as u64)?;
         let size = bytes.first_chunk::<4>().map(|length| u64::from(u32::from_le_bytes(*length)));
-        let whole = size.filter(|size| bytes.len() == prefix && *size <= self.length - self.position);
+        let whole =
+            size.filter(|size| *size > 0 && bytes.len() == prefix && *size <= self.length - self.position);
         let Some(size) = whole else { return self.ending(start) };
         bytes.extend(self.take(size)?);
         if bytes.len() < prefix + usize::try_from(size).unwrap_or(usize::MAX) {
