@@ -1,4 +1,5 @@
 //! The spool on real files.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod aside;
 mod power;
