@@ -31,6 +31,7 @@ struct Server {
     id: String,
     shutdown_timeout_ms: u64,
     drain_delay_ms: u64,
+    boot_without_db: bool,
 }
 
 #[derive(Deserialize)]
@@ -172,6 +173,7 @@ impl Config {
         let broker = BrokerOptions {
             server_id: server.id.clone(),
             apply_schema: postgres.apply_schema,
+            degraded_start: server.boot_without_db,
             grant_roles: postgres.grant_roles.clone(),
             schema_mismatch_warn: postgres.schema_mismatch == "warn",
             default_subscription: SubscriptionMode::parse(&pop.default_subscription_mode)

@@ -28,6 +28,7 @@ mod ack;
 mod admin;
 mod admission;
 mod announce;
+mod boot;
 mod broker;
 mod caches;
 mod error;
@@ -36,16 +37,20 @@ mod fusion;
 mod health;
 mod hot;
 mod leases;
+mod lifecycle;
 mod options;
 mod pop;
 mod push;
+mod supervise;
 mod transaction;
 mod wait;
 
 pub use broker::Broker;
 pub use error::{Error, StartError};
+pub use lifecycle::Fatal;
 pub use options::BrokerOptions;
 pub use queen_admission::{
     Lane as AdmissionLane, Options as AdmissionOptions, PerLane, Snapshot as AdmissionSnapshot,
 };
 pub use queen_pg::{PgOptions, PoolStatus, TlsMode};
+pub use supervise::{Beat, RestartLaw, TaskState};

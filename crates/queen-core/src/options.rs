@@ -4,6 +4,8 @@ use queen_admission::Options as AdmissionOptions;
 use queen_pg::PgOptions;
 use queen_types::SubscriptionMode;
 
+use crate::supervise::RestartLaw;
+
 /// How a broker runs. A plain value: nothing reads the environment later.
 #[derive(Debug, Clone)]
 pub struct BrokerOptions {
@@ -19,6 +21,10 @@ pub struct BrokerOptions {
     pub grant_roles: Vec<String>,
     /// Serve on a schema of another version with a warning instead of refusing to start.
     pub schema_mismatch_warn: bool,
+    /// Start although the database is away: calls fail as in an outage until it comes, and then the schema is applied.
+    pub degraded_start: bool,
+    /// When a background task that ended starts again.
+    pub restarts: RestartLaw,
     /// Where a group starts whose first pop names no mode.
     pub default_subscription: SubscriptionMode,
     /// Ceiling of a pop's wait; zero means none.
@@ -81,6 +87,8 @@ impl Default for BrokerOptions {
             apply_schema: true,
             grant_roles: Vec::new(),
             schema_mismatch_warn: false,
+            degraded_start: false,
+            restarts: RestartLaw::default(),
             default_subscription: SubscriptionMode::New,
             pop_max_timeout: Duration::from_secs(300),
             pop_max_bytes: 8 * 1024 * 1024,

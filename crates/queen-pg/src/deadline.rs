@@ -2,6 +2,7 @@ use crate::conn::Conn;
 use crate::error::PgError;
 use deadpool_postgres::ClientWrapper;
 use std::future::Future;
+use std::time::Instant;
 
 /// One call in flight. Dropped before [`Call::finish`] has seen an answer, it cancels what the server runs and takes
 /// the connection away from its `Conn`: that is how both a deadline and a dropped future end.
@@ -27,13 +28,30 @@ impl<'c> Call<'c> {
         let Some(client) = self.conn.client() else {
             return Err(PgError::Closed("the connection was given up".to_owned()));
         };
-        let work = work(client);
+        let began = Instant::now();
+        let mut work = std::pin::pin!(work(client));
+        let line = self.conn.line();
+        // The connection that does not answer cannot tell a long statement from a dead network; a new one can.
+        let watched = async {
+            loop {
+                if let Ok(result) = tokio::time::timeout(line.patience(), &mut work).await {
+                    return result;
+                }
+                tokio::select! {
+                    biased;
+                    result = &mut work => return result,
+                    reachable = line.is_reachable() => if !reachable {
+                        return Err(PgError::Timeout { after: began.elapsed() });
+                    },
+                }
+            }
+        };
         match self.conn.deadline() {
-            Some(after) => match tokio::time::timeout(after, work).await {
+            Some(after) => match tokio::time::timeout(after, watched).await {
                 Ok(result) => result,
                 Err(_) => Err(PgError::Timeout { after }),
             },
-            None => work.await,
+            None => watched.await,
         }
     }
 
