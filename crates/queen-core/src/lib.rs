@@ -38,9 +38,11 @@ mod health;
 mod hot;
 mod leases;
 mod lifecycle;
+mod maintenance;
 mod options;
 mod pop;
 mod push;
+mod spool;
 mod supervise;
 mod transaction;
 mod wait;
@@ -48,9 +50,15 @@ mod wait;
 pub use broker::Broker;
 pub use error::{Error, StartError};
 pub use lifecycle::Fatal;
+pub use maintenance::{Mode, Modes};
 pub use options::BrokerOptions;
 pub use queen_admission::{
     Lane as AdmissionLane, Options as AdmissionOptions, PerLane, Snapshot as AdmissionSnapshot,
 };
 pub use queen_pg::{PgOptions, PoolStatus, TlsMode};
+pub use queen_spool::{
+    Aside, Event, FileState, FileStatus, FsyncMode, Listing, OnConflict, QuarantineError, Quarantined, Spool,
+    SpoolOptions, Status as SpoolStatus,
+};
+pub use spool::{BufferOptions, Drained};
 pub use supervise::{Beat, RestartLaw, TaskState};

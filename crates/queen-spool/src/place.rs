@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use parking_lot::Mutex;
 use queen_types::{Timestamp, Uuid};
 use serde::{Deserialize, Serialize};
 
@@ -23,14 +24,19 @@ struct Holder {
     pid: u32,
 }
 
-/// A directory that is ours for as long as this lives.
+/// A directory that is ours until this is dropped or given up.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) dir: PathBuf,
-    _lock: File,
+    lock: Mutex<Option<File>>,
 }
 
 impl Place {
+    /// Lets somebody else have it.
+    pub(crate) fn give_up(&self) {
+        *self.lock.lock() = None;
+    }
+
     /// Takes the directory of the options, or one inside of it.
     pub(crate) fn take(options: &SpoolOptions, instance: Uuid, disk: &dyn Disk) -> Result<Place, OpenError> {
         let place = match lock(&options.dir, &options.server_id, instance)? {
@@ -126,7 +132,7 @@ fn lock(dir: &Path, server_id: &str, instance: Uuid) -> Result<Result<Place, Opt
     let holder = Holder { server_id: server_id.to_owned(), instance_id: instance, pid: std::process::id() };
     let text = serde_json::to_vec(&holder).unwrap_or_default();
     file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&text)).map_err(unusable)?;
-    Ok(Ok(Place { dir: dir.to_owned(), _lock: file }))
+    Ok(Ok(Place { dir: dir.to_owned(), lock: Mutex::new(Some(file)) }))
 }
 
 /// Messages of everybody stand in there: only the owner reads them.

@@ -291,12 +291,14 @@ impl Spool {
         quarantine::delete(&self.shared, file)
     }
 
-    /// Answers what is queued, syncs and closes the file that is written, and takes nothing more. Blocking.
+    /// Answers what is queued, syncs and closes the file that is written, takes nothing more, and gives the directory up.
+    /// Blocking.
     pub fn close(&self) {
         let _ = self.jobs.send(Job::Stop);
         if let Some(thread) = self.thread.lock().take() {
             let _ = thread.join();
         }
+        self.shared.place.give_up();
     }
 }
 

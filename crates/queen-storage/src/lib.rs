@@ -14,6 +14,7 @@ pub mod ack;
 pub mod admin;
 mod lease;
 pub mod pop;
+mod state;
 mod transaction;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub use error::StorageError;
 pub use ids::PartitionKey;
 pub use lease::Extended;
 pub use push::{DedupStats, FrameVerdict, Lane, NewFrame, Pushed};
+pub use state::FlagRow;
 pub use transaction::{TxnFailure, TxnPush, TxnPushed, TxnSuccess};
 
 /// How segments are written.
