@@ -38,6 +38,17 @@ pub(crate) enum Endpoint {
     Namespaces,
     Tasks,
     Dlq,
+    Buffers,
+    Maintenance,
+    SetMaintenance,
+    PopMaintenance,
+    SetPopMaintenance,
+    SharedState,
+    Spool,
+    Quarantine,
+    Requeue,
+    DeleteQuarantined,
+    DrainSpool,
     Health,
     Livez,
     Readyz,
@@ -69,7 +80,7 @@ const fn route(method: Method, pattern: &'static str, access: Access, endpoint: 
 
 /// Where two patterns match one path the earlier row wins.
 #[rustfmt::skip]
-pub(crate) static ROUTES: [Route; 22] = {
+pub(crate) static ROUTES: [Route; 33] = {
     use Access::*;
     const GET: Method = Method::GET;
     const POST: Method = Method::POST;
@@ -91,6 +102,17 @@ pub(crate) static ROUTES: [Route; 22] = {
         route(GET,    "/api/v1/resources/namespaces",                     Read,      Endpoint::Namespaces),
         route(GET,    "/api/v1/resources/tasks",                          Read,      Endpoint::Tasks),
         route(GET,    "/api/v1/dlq",                                      Read,      Endpoint::Dlq),
+        route(GET,    "/api/v1/status/buffers",                           Read,      Endpoint::Buffers),
+        route(GET,    "/api/v1/system/maintenance",                       Admin,     Endpoint::Maintenance),
+        route(POST,   "/api/v1/system/maintenance",                       Admin,     Endpoint::SetMaintenance),
+        route(GET,    "/api/v1/system/maintenance/pop",                   Admin,     Endpoint::PopMaintenance),
+        route(POST,   "/api/v1/system/maintenance/pop",                   Admin,     Endpoint::SetPopMaintenance),
+        route(GET,    "/api/v1/system/shared-state",                      Admin,     Endpoint::SharedState),
+        route(GET,    "/api/v1/system/spool",                             Admin,     Endpoint::Spool),
+        route(GET,    "/api/v1/system/spool/quarantine",                  Admin,     Endpoint::Quarantine),
+        route(POST,   "/api/v1/system/spool/quarantine/:file/requeue",    Admin,     Endpoint::Requeue),
+        route(DELETE, "/api/v1/system/spool/quarantine/:file",            Admin,     Endpoint::DeleteQuarantined),
+        route(POST,   "/api/v1/system/spool/drain",                       Admin,     Endpoint::DrainSpool),
         route(GET,    "/health",                                          Public,    Endpoint::Health),
         route(GET,    "/livez",                                           Public,    Endpoint::Livez),
         route(GET,    "/readyz",                                          Public,    Endpoint::Readyz),

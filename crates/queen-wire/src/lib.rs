@@ -11,6 +11,7 @@ mod dlq;
 mod error;
 mod json;
 mod lease;
+mod maintenance;
 mod percent;
 mod pop;
 mod push;
@@ -25,6 +26,11 @@ pub use configure::{ConfigureRequest, configured};
 pub use dlq::{DlqLine, DlqQuery, dlq_page};
 pub use error::{error_body, error_with_code, pop_refusal};
 pub use lease::{extend_seconds, lease_extended};
+pub use maintenance::{
+    BufferLine, FileLine, ModeRequest, QuarantineEvent, QuarantineLine, buffers, counted, drain_wait,
+    drained, maintenance, maintenance_set, pop_maintenance, pop_maintenance_set, quarantine, requeue_indexes,
+    shared_state, spool,
+};
 pub use percent::{InvalidUtf8, decode_segment};
 pub use pop::{MessageLine, PartitionLine, PopQuery, PopWriter};
 pub use push::{PushItem, PushLine, PushRequest, push_answer};

@@ -4,9 +4,11 @@ mod ack;
 mod configure;
 mod dlq;
 mod lease;
+mod maintenance;
 mod pop;
 mod push;
 mod queues;
+mod spool;
 mod system;
 mod transaction;
 
@@ -55,6 +57,17 @@ pub(crate) async fn dispatch(app: &App, endpoint: Endpoint, call: Call<'_>) -> R
         Endpoint::Namespaces => queues::namespaces(app, call).await,
         Endpoint::Tasks => queues::tasks(app, call).await,
         Endpoint::Dlq => dlq::list(app, call).await,
+        Endpoint::Buffers => Ok(maintenance::buffers(app).await),
+        Endpoint::Maintenance => Ok(maintenance::get(app).await),
+        Endpoint::SetMaintenance => maintenance::set(app, call).await,
+        Endpoint::PopMaintenance => Ok(maintenance::get_pop(app).await),
+        Endpoint::SetPopMaintenance => maintenance::set_pop(app, call).await,
+        Endpoint::SharedState => Ok(maintenance::shared_state(app)),
+        Endpoint::Spool => Ok(spool::show(app).await),
+        Endpoint::Quarantine => spool::quarantine(app, call).await,
+        Endpoint::Requeue => spool::requeue(app, call).await,
+        Endpoint::DeleteQuarantined => spool::delete(app, call).await,
+        Endpoint::DrainSpool => spool::drain(app, call).await,
         Endpoint::Health => Ok(system::health(app).await),
         Endpoint::Livez => Ok(system::livez(app)),
         Endpoint::Readyz => system::readyz(app, &call).await,
