@@ -5,9 +5,11 @@
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use queen_admission::Options as AdmissionOptions;
 use queen_benches::world::{World, complete, items, payloads, pop, push};
 use queen_core::Broker;
-use queen_types::{MessageId, PartitionName, QueueName};
+use queen_core::api::{TxnOperation, TxnOutcome, TxnRequest};
+use queen_types::{MessageId, PartitionName, QueueName, TenantId};
 
 fn new_queue() -> QueueName {
     QueueName::new(MessageId::mint().to_string()).expect("a valid name")
@@ -102,5 +104,54 @@ fn empty(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, cycle, first_contact, empty);
+/// Transactions share no commits, so here the budget of the arbiter decides how many are open at once: by default, found
+/// by the arbiter from a low start, and fixed.
+fn transactions(c: &mut Criterion) {
+    const CLIENTS: usize = 64;
+    let mut group = c.benchmark_group("transactions");
+    group.sample_size(10).warm_up_time(Duration::from_secs(4)).measurement_time(Duration::from_secs(6));
+    group.throughput(Throughput::Elements(CLIENTS as u64));
+    let fixed =
+        |n: usize| AdmissionOptions { min: Some(n), init: Some(n), max: n, ..AdmissionOptions::default() };
+    let adaptive = AdmissionOptions { min: Some(4), init: Some(8), ..AdmissionOptions::default() };
+    let budgets = [
+        ("default", AdmissionOptions::default()),
+        ("from-8", adaptive),
+        ("2", fixed(2)),
+        ("8", fixed(8)),
+        ("32", fixed(32)),
+        ("96", fixed(96)),
+    ];
+    for (name, options) in budgets {
+        let world = World::with(options);
+        group.bench_function(BenchmarkId::new("budget", name), |b| {
+            b.to_async(&world.runtime).iter_custom(|n| {
+                let (broker, queue) = (world.broker.clone(), new_queue());
+                async move {
+                    let mut tasks = tokio::task::JoinSet::new();
+                    for client in 0..CLIENTS {
+                        tasks.spawn(transact(broker.clone(), queue.clone(), partition(client), n));
+                    }
+                    tasks.join_all().await.into_iter().sum::<Duration>() / CLIENTS as u32
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+/// Time of so many transactions of one push each.
+async fn transact(broker: Broker, queue: QueueName, own: PartitionName, rounds: u64) -> Duration {
+    let payloads = payloads(1);
+    let started = Instant::now();
+    for _ in 0..rounds {
+        let operations = items(&queue, &own, &payloads).into_iter().map(TxnOperation::Push).collect();
+        let request = TxnRequest { operations, required_leases: Vec::new() };
+        let outcome = broker.transaction(TenantId::DEFAULT, request, None).await;
+        assert!(matches!(outcome, Ok(TxnOutcome::Committed(_))), "{outcome:?}");
+    }
+    started.elapsed()
+}
+
+criterion_group!(benches, cycle, first_contact, empty, transactions);
 criterion_main!(benches);

@@ -1,6 +1,7 @@
 //! A broker on a real PostgreSQL, and the calls that the benches make of it.
 
 use bytes::Bytes;
+use queen_admission::Options as AdmissionOptions;
 use queen_core::api::{AckItem, PopAnswer, PopRequest, PopTarget, PushItem};
 use queen_core::{Broker, BrokerOptions};
 use queen_testkit::TestDb;
@@ -22,15 +23,20 @@ impl World {
     ///
     /// # Panics
     /// When there is no PostgreSQL to start.
-    #[expect(
-        clippy::expect_used,
-        clippy::new_without_default,
-        reason = "a bench without a broker cannot run"
-    )]
+    #[expect(clippy::new_without_default, reason = "a world is no cheap value")]
     pub fn new() -> World {
+        World::with(AdmissionOptions::default())
+    }
+
+    /// The same with settings of its arbiter.
+    ///
+    /// # Panics
+    /// As [`World::new`].
+    #[expect(clippy::expect_used, reason = "a bench without a broker cannot run")]
+    pub fn with(admission: AdmissionOptions) -> World {
         let runtime = Runtime::new().expect("a runtime");
         let db = runtime.block_on(queen_testkit::db()).expect("a database");
-        let options = BrokerOptions { pg: db.options(), ..BrokerOptions::default() };
+        let options = BrokerOptions { pg: db.options(), admission, ..BrokerOptions::default() };
         let broker = runtime.block_on(Broker::start(options)).expect("a broker");
         World { broker, runtime, _db: db }
     }

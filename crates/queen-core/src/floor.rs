@@ -27,9 +27,8 @@ pub(crate) async fn run(inner: Weak<Inner>, gates: Arc<Gates>, every: Duration, 
     let mut swept = Instant::now();
     loop {
         while gates.is_idle() {
-            beat.within(SWEEP_EVERY);
-            let busy = tokio::time::timeout(SWEEP_EVERY, gates.busy.notified()).await.is_ok();
-            if busy {
+            beat.idle();
+            if tokio::time::timeout(SWEEP_EVERY, gates.busy.notified()).await.is_ok() {
                 break;
             }
             let Some(inner) = inner.upgrade() else { return };
