@@ -1,7 +1,10 @@
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use queen_fusion::Limits;
 use queen_pg::{Pool, PoolStatus};
 use queen_storage::{Storage, StorageOptions};
@@ -18,12 +21,16 @@ use crate::fusion::Fusion;
 use crate::health::Health;
 use crate::hot::{self, HotLists};
 use crate::leases::Leases;
+use crate::maintenance::{self, Maintenance};
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
 use crate::reconcile;
-use crate::supervise::Supervisor;
+use crate::spool::{self, Buffer};
+use crate::supervise::{Supervisor, count_task_panic};
 use crate::wait::Gates;
 
+/// How long a start waits for what a former life had spooled.
+const REPLAY_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a shutdown waits for each of its tasks.
 const TASK_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -45,6 +52,8 @@ pub(crate) struct Inner {
     pub(crate) gates: Arc<Gates>,
     pub(crate) leases: Leases,
     pub(crate) health: Health,
+    pub(crate) buffer: Arc<Buffer>,
+    pub(crate) maintenance: Arc<Maintenance>,
     /// Long polls no longer park.
     pub(crate) draining: AtomicBool,
     pub(crate) schema: Arc<SchemaGate>,
@@ -75,6 +84,9 @@ impl Broker {
         }
         options.pg.pool_size = limits.pool_size;
         let pool = Pool::new(options.pg.clone()).map_err(|error| StartError::Config(error.to_string()))?;
+        let buffer = Buffer::open(options.buffer.clone(), &options.server_id).await?;
+        // Without a database only a spool can take anything.
+        options.degraded_start &= buffer.is_writable();
         let found = boot::first(&pool, &options).await?;
         if matches!(found, Found::Nothing(_)) {
             boot::hold(&pool);
@@ -103,6 +115,8 @@ impl Broker {
             gates,
             leases: Leases::new(options.ack_registry_max_bytes, options.ack_registry),
             health: Health::default(),
+            buffer: Arc::new(buffer),
+            maintenance: Arc::new(Maintenance::new()),
             draining: AtomicBool::new(false),
             schema: Arc::new(SchemaGate::new(matches!(found, Found::Schema))),
             supervisor: Supervisor::new(options.restarts, stop.clone(), tasks.clone()),
@@ -117,7 +131,15 @@ impl Broker {
                 boot::bring_up(weak.clone(), gate.clone(), under_way.take(), beat)
             });
         }
+        if inner.schema.is_applied()
+            && let Err(error) = inner.adopt_flags().await
+        {
+            tracing::warn!(target: "boot", %error, "the maintenance modes could not be read");
+        }
         start_tasks(&inner);
+        if inner.schema.is_applied() && !inner.maintenance.push() {
+            inner.buffer.settled(REPLAY_PATIENCE).await;
+        }
         Ok(Broker { inner })
     }
 
@@ -150,6 +172,7 @@ impl Broker {
         if tokio::time::timeout(TASK_PATIENCE, self.inner.tasks.wait()).await.is_err() {
             tracing::warn!(target: "shutdown", "a background task did not end in time");
         }
+        self.inner.buffer.close().await;
         self.inner.admission.close();
         self.inner.storage.pool().close();
     }
@@ -169,6 +192,24 @@ fn start_tasks(inner: &Arc<Inner>) {
     inner.supervisor.run("hot-list", move |beat| hot::timer::run(broker.clone(), timer.clone(), beat));
     let ticks = inner.admission.ticks();
     inner.supervisor.run("admission", ticks);
+    let (broker, every) = (Arc::downgrade(inner), inner.options.flags_refresh);
+    inner.supervisor.run("maintenance", move |beat| maintenance::run(broker.clone(), every, beat));
+    if inner.buffer.exists() {
+        let broker = Arc::downgrade(inner);
+        inner.supervisor.run("replay", move |beat| spool::run(broker.clone(), beat));
+    }
+}
+
+impl Inner {
+    /// Runs a piece of work apart from whoever asked for it. What it holds is dropped when it panics, which tells those
+    /// who wait for it; here the panic is only counted.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(async {
+            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+                count_task_panic();
+            }
+        });
+    }
 }
 
 impl Drop for Inner {

@@ -4,6 +4,7 @@ use queen_admission::Options as AdmissionOptions;
 use queen_pg::PgOptions;
 use queen_types::SubscriptionMode;
 
+use crate::spool::BufferOptions;
 use crate::supervise::RestartLaw;
 
 /// How a broker runs. A plain value: nothing reads the environment later.
@@ -37,6 +38,10 @@ pub struct BrokerOptions {
     pub push_bundles: usize,
     /// Bytes of pushes that wait for a transaction; beyond it a push is refused instead of piling up.
     pub fusion_max_bytes: usize,
+    /// Where pushes go that the database cannot take; without it they fail.
+    pub buffer: Option<BufferOptions>,
+    /// How often the maintenance modes are read that other brokers may have switched.
+    pub flags_refresh: Duration,
     /// Keep in memory which partitions probably have work; off, every pop asks the database.
     pub hotlist: bool,
     /// A pop that does not wait and finds nothing on the hot list walks over the queue's partitions, unless the last walk
@@ -98,6 +103,8 @@ impl Default for BrokerOptions {
             zstd_level: 3,
             push_bundles: 2,
             fusion_max_bytes: 64 * 1024 * 1024,
+            buffer: None,
+            flags_refresh: Duration::from_secs(60),
             hotlist: true,
             walk_pause_factor: 20,
             walk_pause_max: Duration::from_secs(30),

@@ -16,6 +16,7 @@ pub mod groups;
 mod lease;
 pub mod messages;
 pub mod pop;
+mod state;
 pub mod traces;
 mod transaction;
 
@@ -30,6 +31,7 @@ pub use error::StorageError;
 pub use ids::PartitionKey;
 pub use lease::Extended;
 pub use push::{DedupStats, FrameVerdict, Lane, NewFrame, Pushed};
+pub use state::FlagRow;
 pub use transaction::{TxnFailure, TxnPush, TxnPushed, TxnSuccess};
 
 /// How segments are written.

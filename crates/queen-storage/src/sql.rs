@@ -39,6 +39,9 @@ statements! {
     ACK_SEARCH = "ack/search.sql";
     ACK_APPLY = "ack/apply.sql";
     ACK_DEAD_LETTER = "ack/dead_letter.sql";
+    STATE_FLAGS = "state/flags.sql";
+    STATE_SET_FLAG = "state/set_flag.sql";
+    STATE_STAMPED = "state/stamped.sql";
     LEASE_EXTEND = "lease/extend.sql";
     LEASE_FIND = "lease/find.sql";
     LEASE_RELEASE = "lease/release.sql";

@@ -142,7 +142,7 @@ pub(crate) fn underway(
         last.ring = Some(ring);
         walker.progress.send_replace(Progress::Running);
         let (inner_task, hot, group, walker) = (inner.clone(), hot.clone(), group.clone(), walker.clone());
-        inner.tasks.spawn(async move {
+        inner.spawn(async move {
             let mut end = End { walker, started: Instant::now(), progress: None };
             let result = walk(&inner_task, &hot, ring, queue, &group, &end.walker).await;
             end.progress = Some(match result {

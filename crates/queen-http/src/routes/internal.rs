@@ -19,11 +19,6 @@ pub(super) fn mesh_stats() -> Answer {
     reply::ok(queen_wire::no_mesh("no_peers", false, false))
 }
 
-/// `GET /api/v1/system/shared-state`
-pub(super) fn shared_state() -> Answer {
-    reply::ok(queen_wire::no_mesh("single_node_segments_broker", false, false))
-}
-
 /// `GET /auth/me`
 pub(super) fn me(call: &Call<'_>) -> Answer {
     reply::ok(queen_wire::operator(&call.context.tenant.0.to_string()))
