@@ -2,6 +2,8 @@
 
 #[path = "operator/delays.rs"]
 mod delays;
+#[path = "operator/docs.rs"]
+mod docs;
 #[path = "operator/groups.rs"]
 mod groups;
 #[path = "operator/locks.rs"]
