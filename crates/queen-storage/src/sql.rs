@@ -69,6 +69,7 @@ statements! {
     GROUPS_REPAIRS_PRUNE = "groups/repairs_prune.sql";
     GROUPS_CURSOR_IDS = "groups/cursor_ids.sql";
     GROUPS_DELETE_METADATA = "groups/delete_metadata.sql";
+    GROUPS_KEPT = "groups/kept.sql";
     GROUPS_DELETE_CURSORS = "groups/delete_cursors.sql";
     GROUPS_SUBSCRIPTION = "groups/subscription.sql";
     GROUPS_LIST = "groups/list.sql";

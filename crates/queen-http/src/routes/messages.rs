@@ -120,6 +120,11 @@ async fn replay(
             reply::ok(queen_wire::replayed(&replay_line(&replay, message_id, None)))
         }
         ReplayOutcome::Missing => return Err(ApiError::with_body(StatusCode::NOT_FOUND, missing)),
+        ReplayOutcome::Maintenance => {
+            let text = "push maintenance mode is on: nothing is replayed until it ends";
+            let body = replay_failed("maintenance", text, Some(false));
+            return Err(ApiError::with_body(StatusCode::SERVICE_UNAVAILABLE, body));
+        }
         ReplayOutcome::Empty(_) => {
             let text = "the message was deleted, or could not be decoded, before it was given up: there is no payload to replay";
             let body = replay_failed("empty", text, Some(false));

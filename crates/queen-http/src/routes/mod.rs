@@ -80,7 +80,7 @@ pub(crate) async fn dispatch(app: &App, endpoint: Endpoint, call: Call<'_>) -> R
         Endpoint::GroupSeek => groups::seek(app, call).await,
         Endpoint::GroupSeekPartition => groups::seek_partition(app, call).await,
         Endpoint::Notify => internal::notify(app, call).await,
-        Endpoint::MeshStats => Ok(internal::mesh_stats()),
+        Endpoint::MeshStats => Ok(internal::mesh_stats(app)),
         Endpoint::Me => Ok(internal::me(&call)),
         Endpoint::Login => Ok(internal::login()),
         Endpoint::Logout => Ok(internal::logout()),

@@ -20,7 +20,7 @@ pub struct DeletedQueue {
 /// was none; nothing was written then.
 ///
 /// One transaction, locks in the order that all actors share: its dead letters, the queue, its partitions, its
-/// cursors, each ascending. So it waits for pushes, acks and replays that are under way and never deadlocks with them;
+/// subscriptions, its cursors, each ascending. So it waits for pushes, acks and replays that are under way and never deadlocks with them;
 /// they find the rows gone when it is through.
 ///
 /// # Errors
@@ -47,6 +47,7 @@ pub async fn delete_queue(
     // Final from here on: a new partition needs a key-share lock of the queue's row.
     let partitions = ids(&tx.query(sql::DELETE_LOCK_PARTITIONS, &[&id]).await?)?;
     tx.commit_with(&[
+        step(sql::DELETE_SUBSCRIPTIONS, &[&id]),
         step(sql::DELETE_LOCK_CONSUMERS, &[&partitions]),
         step(sql::DELETE_DLQ, &[&partitions]),
         step(sql::DELETE_TXNS, &[&partitions]),
