@@ -83,16 +83,17 @@ async fn s15_a_directory_that_becomes_read_only_fails_pushes_and_the_process_sta
     };
     let spool = Path::new(&disk).join("spool");
     let s = Scene::with(|options| options.files.dir = spool.clone()).await?;
-    let remount = |how: &str| {
-        let status = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&disk).status();
-        assert!(status.is_ok_and(|s| s.success()), "remount {how}");
+    let run = |program: &str, arguments: &[&str]| {
+        let status = Command::new(program).args(arguments).arg(&spool).status();
+        assert!(status.is_ok_and(|s| s.success()), "{program} {arguments:?}");
     };
     s.push_all(&["a"], PushStatus::Queued).await?;
-    remount("ro");
+    // A file system with open files cannot be made read-only; one that is put over it can be.
+    run("mount", &["-t", "tmpfs", "-o", "ro", "tmpfs"]);
     s.proxy.cut();
     s.push_all(&["b"], PushStatus::Failed).await?;
     assert!(!s.broker.can_buffer());
-    remount("rw");
+    run("umount", &[]);
     s.push_all(&["c"], PushStatus::Buffered).await?;
     s.proxy.restore();
     s.drained().await?;

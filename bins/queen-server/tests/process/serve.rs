@@ -6,10 +6,10 @@ use rustix::process::Signal;
 use crate::program::{Program, endless_request, http, run, try_http, wait_until};
 
 /// The variables that name a test database and a port.
-struct Settings(Vec<(&'static str, String)>);
+pub(crate) struct Settings(pub(crate) Vec<(&'static str, String)>);
 
 impl Settings {
-    fn new(db: &TestDb, port: u16) -> Settings {
+    pub(crate) fn new(db: &TestDb, port: u16) -> Settings {
         let pg = db.options();
         Settings(vec![
             ("PG_HOST", pg.host),
@@ -20,19 +20,24 @@ impl Settings {
             ("DB_POOL_SIZE", "4".to_owned()),
             ("QUEEN_BIND_ADDR", "127.0.0.1".to_owned()),
             ("PORT", port.to_string()),
+            // Nobody shares a spool.
+            (
+                "FILE_BUFFER_DIR",
+                format!("{}/spool-{port}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id()),
+            ),
         ])
     }
 
-    fn pairs(&self) -> Vec<(&str, &str)> {
+    pub(crate) fn pairs(&self) -> Vec<(&str, &str)> {
         self.0.iter().map(|(name, value)| (*name, value.as_str())).collect()
     }
 }
 
-fn loopback(port: u16) -> SocketAddr {
+pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind(loopback(0)).unwrap().local_addr().unwrap().port()
 }
 
