@@ -43,7 +43,8 @@ fn get(addr: SocketAddr, path: &str) -> anyhow::Result<(u16, String)> {
     let left = || end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     let mut stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
     stream.set_write_timeout(Some(left()))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n\r\n")?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     let mut part = [0; 4096];
     while (answer.len() as u64) < ANSWER_MAX {

@@ -1,7 +1,10 @@
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use queen_fusion::Limits;
 use queen_pg::{Pool, PoolStatus};
 use queen_storage::{Storage, StorageOptions};
@@ -21,8 +24,9 @@ use crate::leases::Leases;
 use crate::maintenance::{self, Maintenance};
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
+use crate::reconcile;
 use crate::spool::{self, Buffer};
-use crate::supervise::Supervisor;
+use crate::supervise::{Supervisor, count_task_panic};
 use crate::wait::Gates;
 
 /// How long a start waits for what a former life had spooled.
@@ -179,15 +183,32 @@ fn start_tasks(inner: &Arc<Inner>) {
     let weak = Arc::downgrade(inner);
     let (broker, gates, every) = (weak.clone(), inner.gates.clone(), inner.options.wait_floor);
     inner.supervisor.run("floor", move |beat| floor::run(broker.clone(), gates.clone(), every, beat));
+    let (broker, every) = (weak.clone(), inner.options.reconcile_interval);
+    let mut again = false;
+    inner.supervisor.run("reconcile", move |beat| {
+        reconcile::run(broker.clone(), every, std::mem::replace(&mut again, true), beat)
+    });
     let (broker, timer) = (weak, inner.hot.timer.clone());
     inner.supervisor.run("hot-list", move |beat| hot::timer::run(broker.clone(), timer.clone(), beat));
     let ticks = inner.admission.ticks();
     inner.supervisor.run("admission", ticks);
-    let (broker, every) = (Arc::downgrade(inner), inner.options.flags_refresh);
+    let (broker, every) = (Arc::downgrade(inner), inner.options.reconcile_interval);
     inner.supervisor.run("maintenance", move |beat| maintenance::run(broker.clone(), every, beat));
     if inner.buffer.exists() {
         let broker = Arc::downgrade(inner);
         inner.supervisor.run("replay", move |beat| spool::run(broker.clone(), beat));
+    }
+}
+
+impl Inner {
+    /// Runs a piece of work apart from whoever asked for it. What it holds is dropped when it panics, which tells those
+    /// who wait for it; here the panic is only counted.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(async {
+            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+                count_task_panic();
+            }
+        });
     }
 }
 

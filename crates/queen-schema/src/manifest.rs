@@ -29,6 +29,8 @@ pub fn files() -> &'static [File] {
         "070_log_consumers.sql",
         "080_log_dlq.sql",
         "090_consumer_groups_metadata.sql",
+        "100_hotlist_repairs.sql",
+        "110_message_traces.sql",
     ];
     FILES
 }

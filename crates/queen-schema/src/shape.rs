@@ -155,6 +155,7 @@ fn canonical_type(declared: &str) -> Result<String, String> {
         "BOOLEAN" => "boolean",
         "TIMESTAMPTZ" => "timestamp with time zone",
         "VARCHAR(255)" => "character varying(255)",
+        "VARCHAR(100)" => "character varying(100)",
         other => return Err(format!("unknown type {other}")),
     }
     .to_owned())

@@ -12,9 +12,12 @@ pub mod sql;
 
 pub mod ack;
 pub mod admin;
+pub mod groups;
 mod lease;
+pub mod messages;
 pub mod pop;
 mod state;
+pub mod traces;
 mod transaction;
 
 use std::sync::Arc;

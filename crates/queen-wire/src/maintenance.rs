@@ -155,16 +155,6 @@ pub fn pop_maintenance_set(pop: bool, mirrored: bool) -> Vec<u8> {
     })
 }
 
-/// Body of `GET /api/v1/system/shared-state`.
-pub fn shared_state(push: bool, pop: bool) -> Vec<u8> {
-    json::object(|o| {
-        o.bool("enabled", false)
-            .str("reason", "single_node_segments_broker")
-            .bool("maintenance_mode", push)
-            .bool("pop_maintenance_mode", pop);
-    })
-}
-
 /// A file of the spool.
 #[derive(Debug, Clone, Copy)]
 pub struct FileLine<'a> {

@@ -1,6 +1,8 @@
 //! The database goes away, or the process does: nothing that was accepted is lost. The names of the tests are those of
 //! the scenarios in the specification.
 
+#![allow(clippy::print_stdout, reason = "what was skipped, and figures, are told")]
+
 mod cut;
 mod full_disk;
 mod maintenance;

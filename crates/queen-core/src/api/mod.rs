@@ -2,6 +2,11 @@
 
 mod admin;
 mod data;
+mod groups;
+mod messages;
 
 pub use admin::*;
 pub use data::*;
+pub use groups::*;
+pub use messages::*;
+pub use queen_storage::traces::{NewTrace, Trace, TraceName};

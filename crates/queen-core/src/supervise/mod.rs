@@ -105,6 +105,8 @@ impl Supervisor {
         F: Future<Output = Ended> + Send + 'static,
     {
         let pulse = Arc::new(Pulse::new(self.shared.began));
+        // What has only to be polled for the first time is not down.
+        pulse.set_up(true);
         let panic = Arc::new(Notify::new());
         self.shared.known.lock().push(Known { name, pulse: pulse.clone(), panic: panic.clone() });
         let shared = self.shared.clone();
@@ -198,7 +200,7 @@ impl Shared {
     async fn again(&self, name: &'static str, ended: &Ended, ends: &mut Ends) -> bool {
         let how = match ended {
             Ended::Panicked => {
-                metrics::counter!("queen_panics_total", "where" => "task").increment(1);
+                count_task_panic();
                 "panicked"
             }
             _ => "ended",
@@ -224,6 +226,11 @@ impl Shared {
     fn forget(&self, name: &'static str) {
         self.known.lock().retain(|known| known.name != name);
     }
+}
+
+/// Counts a panic outside of any request.
+pub(crate) fn count_task_panic() {
+    metrics::counter!("queen_panics_total", "where" => "task").increment(1);
 }
 
 fn show(name: &'static str, up: bool) {

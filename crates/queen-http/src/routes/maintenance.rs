@@ -64,5 +64,5 @@ pub(super) async fn set_pop(app: &App, call: Call<'_>) -> Result<Answer, ApiErro
 /// `GET /api/v1/system/shared-state`
 pub(super) fn shared_state(app: &App) -> Answer {
     let modes = app.broker.maintenance();
-    reply::ok(queen_wire::shared_state(modes.push, modes.pop))
+    reply::ok(queen_wire::no_mesh("single_node_segments_broker", modes.push, modes.pop))
 }

@@ -3,13 +3,17 @@
 mod ack;
 mod configure;
 mod dlq;
+mod groups;
+mod internal;
 mod lease;
 mod maintenance;
+mod messages;
 mod pop;
 mod push;
 mod queues;
 mod spool;
 mod system;
+mod traces;
 mod transaction;
 
 use bytes::Bytes;
@@ -57,6 +61,29 @@ pub(crate) async fn dispatch(app: &App, endpoint: Endpoint, call: Call<'_>) -> R
         Endpoint::Namespaces => queues::namespaces(app, call).await,
         Endpoint::Tasks => queues::tasks(app, call).await,
         Endpoint::Dlq => dlq::list(app, call).await,
+        Endpoint::DlqPurge => messages::purge(app, call).await,
+        Endpoint::DlqReplay => messages::replay_record(app, call).await,
+        Endpoint::Messages => messages::list(app, call).await,
+        Endpoint::MessageDetail => messages::detail(app, call).await,
+        Endpoint::MessageDelete => messages::delete(app, call).await,
+        Endpoint::MessageRetry => messages::retry(app, call).await,
+        Endpoint::TraceAdd => traces::add(app, call).await,
+        Endpoint::TraceNames => traces::names(app, call).await,
+        Endpoint::TracesByName => traces::by_name(app, call).await,
+        Endpoint::TracesOfMessage => traces::of_message(app, call).await,
+        Endpoint::Groups => groups::list(app, call).await,
+        Endpoint::GroupsLagging => groups::lagging(app, call).await,
+        Endpoint::GroupDetail => groups::detail(app, call).await,
+        Endpoint::GroupDelete => groups::delete(app, call).await,
+        Endpoint::GroupDeleteOnQueue => groups::delete_on_queue(app, call).await,
+        Endpoint::GroupSubscription => groups::subscription(app, call).await,
+        Endpoint::GroupSeek => groups::seek(app, call).await,
+        Endpoint::GroupSeekPartition => groups::seek_partition(app, call).await,
+        Endpoint::Notify => internal::notify(app, call).await,
+        Endpoint::MeshStats => Ok(internal::mesh_stats()),
+        Endpoint::Me => Ok(internal::me(&call)),
+        Endpoint::Login => Ok(internal::login()),
+        Endpoint::Logout => Ok(internal::logout()),
         Endpoint::Buffers => Ok(maintenance::buffers(app).await),
         Endpoint::Maintenance => Ok(maintenance::get(app).await),
         Endpoint::SetMaintenance => maintenance::set(app, call).await,

@@ -47,10 +47,11 @@ async fn lost_grants_are_healed() {
     let options = granting(&[&app]);
     apply(&pool, &options).await.unwrap();
     let mut admin = admin(&pool).await;
+    let tables = queen_schema::files().iter().map(|f| f.text.matches("--@ table queen.").count()).sum();
     for (damage, statements) in [
         (format!("REVOKE USAGE ON SCHEMA queen FROM {app}"), 1),
         (format!("REVOKE INSERT ON queen.log_segments FROM {app}"), 1),
-        (format!("REVOKE ALL ON ALL TABLES IN SCHEMA queen FROM {app}"), 8),
+        (format!("REVOKE ALL ON ALL TABLES IN SCHEMA queen FROM {app}"), tables),
         (format!("ALTER DEFAULT PRIVILEGES IN SCHEMA queen_streams REVOKE SELECT ON TABLES FROM {app}"), 1),
     ] {
         admin.batch(&damage).await.unwrap();
