@@ -13,7 +13,7 @@ use crate::{SOON, Scene, T, consume, keys};
 async fn s01_s02_s27_pushes_survive_an_outage_in_order_and_under_their_ids() -> anyhow::Result<()> {
     let s = Scene::start().await?;
     s.push_all(&["before"], PushStatus::Queued).await?;
-    s.proxy.cut();
+    s.cut().await;
     let ids = s.push_all(&["a", "b", "c"], PushStatus::Buffered).await?;
     let status = s.broker.buffered();
     assert_eq!((status.pending, status.pending_files), (3, 1), "{status:?}");
@@ -37,7 +37,7 @@ async fn s03_s04_what_was_committed_before_costs_no_other_message() -> anyhow::R
     let s = Scene::start().await?;
     let first = s.push_all(&["m0"], PushStatus::Queued).await?;
     s.push_all(&["m1"], PushStatus::Queued).await?;
-    s.proxy.cut();
+    s.cut().await;
     // As after a reply that was lost: the same ids again, among new ones.
     s.push_all(&["m0", "a", "m1", "b"], PushStatus::Buffered).await?;
     s.push_all(&["m0"], PushStatus::Buffered).await?;
@@ -60,7 +60,7 @@ async fn s03_replies_lost_at_any_moment_leave_one_copy_each() -> anyhow::Result<
         let pushing = s.push(items);
         let cutting = async {
             tokio::time::sleep(Duration::from_micros(700 * round)).await;
-            s.proxy.cut();
+            s.cut().await;
         };
         let (results, ()) = tokio::join!(pushing, cutting);
         assert!(
@@ -89,7 +89,7 @@ async fn s05_a_key_pushed_twice_while_spooling_is_stored_once_if_the_queue_dedup
         let edit = queen_types::OptionsEdit { dedup_window_seconds: Some(window), ..Default::default() };
         s.broker.configure(T, queen_core::api::ConfigureRequest { queue, replace: false, edit }).await?;
         let partition = format!("w{window}");
-        s.proxy.cut();
+        s.cut().await;
         for _ in 0..2 {
             let results = s.push(vec![item("q", &partition, "same")]).await;
             assert_eq!(results[0].status, PushStatus::Buffered);
@@ -107,7 +107,7 @@ async fn s22_a_parked_consumer_hears_of_the_replay() -> anyhow::Result<()> {
     let s = Scene::start().await?;
     s.push_all(&["before"], PushStatus::Queued).await?;
     assert_eq!(consume(&s.broker, "p").await?.len(), 1);
-    s.proxy.cut();
+    s.cut().await;
     s.push_all(&["later"], PushStatus::Buffered).await?;
     s.proxy.restore();
     let waiting = |request: PopRequest| PopRequest { wait: Some(SOON), ..request };

@@ -90,7 +90,7 @@ async fn s15_a_directory_that_becomes_read_only_fails_pushes_and_the_process_sta
     s.push_all(&["a"], PushStatus::Queued).await?;
     // A file system with open files cannot be made read-only; one that is put over it can be.
     run("mount", &["-t", "tmpfs", "-o", "ro", "tmpfs"]);
-    s.proxy.cut();
+    s.cut().await;
     s.push_all(&["b"], PushStatus::Failed).await?;
     assert!(!s.broker.can_buffer());
     run("umount", &[]);
@@ -117,7 +117,7 @@ async fn s15_a_file_in_the_place_of_the_directory_refuses_the_start() -> anyhow:
     })
     .await?;
     assert!(!s.broker.can_buffer());
-    s.proxy.cut();
+    s.cut().await;
     s.push_all(&["a"], PushStatus::Failed).await?;
     s.broker.shutdown().await;
     Ok(())

@@ -75,6 +75,16 @@ impl Scene {
         Ok(results.iter().map(|result| result.message_id).collect())
     }
 
+    /// Cuts the link, and returns when no byte passes it any more.
+    pub(crate) async fn cut(&self) {
+        self.proxy.cut();
+        for _ in 0..2 {
+            if let Ok(mut probe) = tokio::net::TcpStream::connect(("127.0.0.1", self.proxy.port())).await {
+                let _ = tokio::io::AsyncReadExt::read(&mut probe, &mut [0]).await;
+            }
+        }
+    }
+
     pub(crate) async fn drained(&self) -> anyhow::Result<()> {
         wait_until("the spool to be empty", SOON, async || self.broker.buffered().pending == 0).await
     }

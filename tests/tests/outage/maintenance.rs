@@ -37,7 +37,7 @@ async fn f01_pushes_are_kept_back_and_the_mode_survives_a_restart() -> anyhow::R
 async fn f02_a_switch_during_an_outage_is_not_undone_and_reaches_the_row() -> anyhow::Result<()> {
     let s = Scene::start().await?;
     s.broker.set_maintenance(Mode::Pop, true).await;
-    s.proxy.cut();
+    s.cut().await;
     assert!(!s.broker.set_maintenance(Mode::Push, true).await, "the row could not be written");
     assert!(!s.broker.set_maintenance(Mode::Pop, false).await);
     s.proxy.restore();

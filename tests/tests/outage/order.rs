@@ -14,7 +14,7 @@ async fn s26_live_pushes_go_behind_what_is_spooled_of_their_partition() -> anyho
     })
     .await?;
     s.push_all(&["before"], PushStatus::Queued).await?;
-    s.proxy.cut();
+    s.cut().await;
     s.push_all(&["a", "b"], PushStatus::Buffered).await?;
     s.proxy.restore();
     s.push_all(&["c"], PushStatus::Buffered).await?;
@@ -32,7 +32,7 @@ async fn s26_live_pushes_go_behind_what_is_spooled_of_their_partition() -> anyho
 async fn without_that_option_live_pushes_overtake() -> anyhow::Result<()> {
     let s = Scene::with(|options| options.flush = std::time::Duration::from_millis(1500)).await?;
     s.push_all(&["before"], PushStatus::Queued).await?;
-    s.proxy.cut();
+    s.cut().await;
     s.push_all(&["a"], PushStatus::Buffered).await?;
     s.proxy.restore();
     s.push_all(&["c"], PushStatus::Queued).await?;

@@ -60,7 +60,7 @@ async fn b03_a_broker_that_starts_during_an_outage_takes_pushes() -> anyhow::Res
     let mut s = Scene::start().await?;
     s.broker.set_maintenance(Mode::Push, true).await;
     s.push_all(&["a"], PushStatus::Buffered).await?;
-    s.proxy.cut();
+    s.cut().await;
     s.restart().await?;
     assert!(!s.broker.schema_applied() && s.broker.can_buffer());
     s.push_all(&["b"], PushStatus::Buffered).await?;
