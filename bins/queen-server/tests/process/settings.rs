@@ -25,6 +25,8 @@ impl Settings {
             ("DB_POOL_SIZE", "4".to_owned()),
             ("QUEEN_BIND_ADDR", "127.0.0.1".to_owned()),
             ("PORT", port.to_string()),
+            // Nobody shares a spool.
+            ("FILE_BUFFER_DIR", spool(port)),
         ])
     }
 
@@ -37,6 +39,11 @@ impl Settings {
     pub(crate) fn pairs(&self) -> Vec<(&str, &str)> {
         self.0.iter().map(|(name, value)| (*name, value.as_str())).collect()
     }
+}
+
+/// A spool directory for the broker on a port.
+pub(crate) fn spool(port: u16) -> String {
+    format!("{}/spool-{port}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id())
 }
 
 pub(crate) fn loopback(port: u16) -> SocketAddr {
