@@ -29,6 +29,9 @@ pub fn files() -> &'static [File] {
         "070_log_consumers.sql",
         "080_log_dlq.sql",
         "090_consumer_groups_metadata.sql",
+        "100_maintenance.sql",
+        "110_stats.sql",
+        "120_metrics.sql",
     ];
     FILES
 }

@@ -13,6 +13,7 @@ pub mod sql;
 pub mod ack;
 pub mod admin;
 mod lease;
+pub mod maintenance;
 pub mod pop;
 mod transaction;
 
@@ -65,6 +66,7 @@ struct Inner {
     options: StorageOptions,
     ids: ids::IdCache,
     known: push::Known,
+    marks: maintenance::Marks,
     packers: Mutex<Vec<Packer>>,
 }
 
@@ -79,6 +81,7 @@ impl Storage {
                 pool,
                 known: push::Known::new(options.dedup_cache_bytes),
                 options,
+                marks: maintenance::Marks::default(),
                 ids: ids::IdCache::default(),
                 packers: Mutex::new(Vec::new()),
             }),

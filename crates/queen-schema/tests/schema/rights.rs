@@ -47,10 +47,13 @@ async fn lost_grants_are_healed() {
     let options = granting(&[&app]);
     apply(&pool, &options).await.unwrap();
     let mut admin = admin(&pool).await;
+    let sql = "SELECT count(*) FROM pg_tables WHERE schemaname = 'queen'";
+    let tables: i64 = admin.query(sql, &[]).await.unwrap()[0].get(0);
+    let tables = usize::try_from(tables).unwrap();
     for (damage, statements) in [
         (format!("REVOKE USAGE ON SCHEMA queen FROM {app}"), 1),
         (format!("REVOKE INSERT ON queen.log_segments FROM {app}"), 1),
-        (format!("REVOKE ALL ON ALL TABLES IN SCHEMA queen FROM {app}"), 8),
+        (format!("REVOKE ALL ON ALL TABLES IN SCHEMA queen FROM {app}"), tables),
         (format!("ALTER DEFAULT PRIVILEGES IN SCHEMA queen_streams REVOKE SELECT ON TABLES FROM {app}"), 1),
     ] {
         admin.batch(&damage).await.unwrap();
