@@ -64,6 +64,7 @@ impl Inner {
             });
         }
         for freed in freed {
+            self.held.moved(freed.partition);
             if let Release::Retry { rest } = freed.release {
                 self.wake_later(tenant, queue.clone(), freed.group.clone(), rest);
             } else if self.options.hotlist {

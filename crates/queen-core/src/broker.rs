@@ -18,6 +18,7 @@ use crate::fusion::Fusion;
 use crate::health::Health;
 use crate::hot::{self, HotLists};
 use crate::leases::Leases;
+use crate::maintenance::{self, Held};
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
 use crate::wait::Gates;
@@ -45,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) gates: Arc<Gates>,
     pub(crate) leases: Leases,
     pub(crate) health: Health,
+    pub(crate) held: Held,
     /// Long polls no longer park.
     pub(crate) draining: AtomicBool,
     /// Ends the background tasks.
@@ -110,6 +112,7 @@ impl Broker {
             gates,
             leases: Leases::new(options.ack_registry_max_bytes, options.ack_registry),
             health: Health::default(),
+            held: Held::default(),
             draining: AtomicBool::new(false),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -128,6 +131,12 @@ impl Broker {
             inner.stop.clone(),
         ));
         inner.tasks.spawn(inner.admission.ticks(inner.stop.clone()));
+        inner.tasks.spawn(maintenance::marks(
+            Arc::downgrade(&inner),
+            inner.storage.clone(),
+            inner.stop.clone(),
+        ));
+        inner.tasks.spawn(maintenance::run(Arc::downgrade(&inner), inner.stop.clone()));
         Ok(Broker { inner })
     }
 

@@ -36,6 +36,7 @@ mod fusion;
 mod health;
 mod hot;
 mod leases;
+mod maintenance;
 mod options;
 mod pop;
 mod push;
@@ -44,6 +45,7 @@ mod wait;
 
 pub use broker::Broker;
 pub use error::{Error, StartError};
+pub use maintenance::MaintenanceOptions;
 pub use options::BrokerOptions;
 pub use queen_admission::{
     Lane as AdmissionLane, Options as AdmissionOptions, PerLane, Snapshot as AdmissionSnapshot,

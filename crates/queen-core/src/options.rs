@@ -4,6 +4,8 @@ use queen_admission::Options as AdmissionOptions;
 use queen_pg::PgOptions;
 use queen_types::SubscriptionMode;
 
+use crate::maintenance::MaintenanceOptions;
+
 /// How a broker runs. A plain value: nothing reads the environment later.
 #[derive(Debug, Clone)]
 pub struct BrokerOptions {
@@ -70,6 +72,8 @@ pub struct BrokerOptions {
     /// How long what is known of a queue (options, registrations) is trusted before it is read again; what another
     /// broker changed is seen this late.
     pub cache_ttl: Duration,
+    /// Retention, statistics and metrics.
+    pub maintenance: MaintenanceOptions,
 }
 
 impl Default for BrokerOptions {
@@ -102,6 +106,7 @@ impl Default for BrokerOptions {
             admission_trace: false,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
+            maintenance: MaintenanceOptions::default(),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod admin;
 mod lease;
 pub mod maintenance;
 pub mod pop;
+pub mod stats;
 mod transaction;
 
 use std::sync::Arc;

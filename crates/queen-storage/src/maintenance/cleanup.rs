@@ -47,6 +47,7 @@ impl Storage {
         let locked: Vec<Uuid> = locked.iter().map(|row| row.get("id")).collect();
         let deleted = tx.query(sql::CLEANUP, &[&locked, &days]).await?;
         tx.commit().await?;
+        self.inner.known.forget(deleted.iter().map(|row| PartitionId(row.get("id"))));
         let deleted = deleted.iter().map(|row| {
             let queue = QueueName::new(row.get::<_, &str>("queue"))
                 .map_err(|_| StorageError::Misaligned("the name of a queue"))?;

@@ -142,6 +142,25 @@ impl Storage {
         Ok((claimed, wait))
     }
 
+    /// Makes a task due at once, unless it ended a moment ago.
+    ///
+    /// # Errors
+    /// See [`StorageError`].
+    pub async fn task_due_now(&self, task: Task) -> Result<(), StorageError> {
+        self.inner.pool.get().await?.query(sql::DUE_NOW, &[&task.as_str()]).await?;
+        Ok(())
+    }
+
+    /// The database's clock.
+    ///
+    /// # Errors
+    /// See [`StorageError`].
+    pub async fn now(&self) -> Result<Timestamp, StorageError> {
+        let rows = self.inner.pool.get().await?.query(sql::NOW, &[]).await?;
+        let row = rows.first().ok_or(StorageError::Misaligned("now"))?;
+        Ok(row.get::<_, PgTimestamp>("now").into())
+    }
+
     /// Prolongs a lease; `false`: somebody else has it.
     ///
     /// # Errors

@@ -17,6 +17,8 @@ statements! {
     RELEASE = "release.sql";
     JOBS = "jobs.sql";
     SWITCH = "switch.sql";
+    DUE_NOW = "due_now.sql";
+    NOW = "now.sql";
     HOLDER = "holder.sql";
     DUE = "due.sql";
     HOLD = "hold.sql";

@@ -1,0 +1,93 @@
+//! Background work: retention, the notes it goes by, statistics. One broker at a time does a run of each task; which one
+//! is decided by lease rows in the database. A broker without work wakes when the next task is due, and no earlier.
+
+mod held;
+mod options;
+mod retention;
+mod runner;
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use queen_admission::Lane;
+use queen_storage::StorageError;
+use queen_storage::maintenance::Job;
+use queen_storage::stats::Refreshed;
+use queen_types::TenantId;
+use tokio_util::sync::CancellationToken;
+
+use crate::broker::Inner;
+use crate::{Broker, Error};
+
+pub(crate) use held::Held;
+pub use options::MaintenanceOptions;
+pub(crate) use runner::run;
+
+/// How long notes are gathered before they are written.
+const GATHER: Duration = Duration::from_millis(500);
+/// Pause after notes could not be written.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Longest recomputation of statistics.
+pub(crate) const STATS_LIMIT: Duration = Duration::from_secs(900);
+
+/// Writes the notes on partitions that pushes ask for, soon after and together, until `stop`.
+pub(crate) async fn marks(inner: Weak<Inner>, storage: queen_storage::Storage, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = storage.marks_wanted() => {}
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(GATHER) => {}
+        }
+        let Some(inner) = inner.upgrade() else { return };
+        let written = async {
+            let _slot = inner.admission.enter(Lane::Maint, TenantId::DEFAULT).await?;
+            inner.storage.write_marks().await
+        };
+        if let Err(error) = written.await {
+            tracing::debug!(target: "retention", %error, "notes on partitions are written later");
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(PAUSE) => {}
+            }
+        }
+        if stop.is_cancelled() {
+            return;
+        }
+    }
+}
+
+impl Broker {
+    /// Recomputes the statistics now. `None`: another broker does at this moment.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn refresh_stats(&self) -> Result<Option<Refreshed>, Error> {
+        Ok(refresh_stats(&self.inner).await?)
+    }
+
+    /// What is known of the background tasks of all brokers.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn jobs(&self) -> Result<Vec<Job>, Error> {
+        Ok(self.inner.storage.jobs().await?)
+    }
+
+    /// Switches a background task on or off for all brokers; `false`: there is no such task.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn switch_job(&self, task: &str, enabled: bool) -> Result<bool, Error> {
+        Ok(self.inner.storage.switch_task(task, enabled).await?)
+    }
+}
+
+/// Recomputes the statistics under their lock.
+pub(crate) async fn refresh_stats(inner: &Inner) -> Result<Option<Refreshed>, StorageError> {
+    let _slot = inner.admission.enter(Lane::Maint, TenantId::DEFAULT).await?;
+    let task = queen_storage::maintenance::Task::StatsRefresh;
+    inner.storage.exclusively(task, inner.storage.refresh_stats(STATS_LIMIT)).await?.transpose()
+}
