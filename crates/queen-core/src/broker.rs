@@ -18,7 +18,7 @@ use crate::fusion::Fusion;
 use crate::health::Health;
 use crate::hot::{self, HotLists};
 use crate::leases::Leases;
-use crate::maintenance::{self, Held};
+use crate::maintenance::{self, Held, Tally};
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
 use crate::wait::Gates;
@@ -47,6 +47,7 @@ pub(crate) struct Inner {
     pub(crate) leases: Leases,
     pub(crate) health: Health,
     pub(crate) held: Held,
+    pub(crate) tally: Tally,
     /// Long polls no longer park.
     pub(crate) draining: AtomicBool,
     /// Ends the background tasks.
@@ -113,6 +114,7 @@ impl Broker {
             leases: Leases::new(options.ack_registry_max_bytes, options.ack_registry),
             health: Health::default(),
             held: Held::default(),
+            tally: Tally::default(),
             draining: AtomicBool::new(false),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -136,6 +138,7 @@ impl Broker {
             inner.storage.clone(),
             inner.stop.clone(),
         ));
+        inner.tasks.spawn(maintenance::collect(Arc::downgrade(&inner), inner.stop.clone()));
         inner.tasks.spawn(maintenance::run(Arc::downgrade(&inner), inner.stop.clone()));
         Ok(Broker { inner })
     }

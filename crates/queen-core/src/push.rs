@@ -36,10 +36,14 @@ impl Broker {
     ) -> Vec<PushResult> {
         metrics::counter!("queen_process_push_requests_total").increment(1);
         metrics::counter!("queen_process_push_messages_total").increment(items.len() as u64);
+        self.inner.tally.push_request(tenant, items.iter().map(|item| &item.queue));
         let (lanes, placed) = place(tenant, items, producer.as_ref());
         let ids: Vec<Vec<MessageId>> =
             lanes.iter().map(|lane| lane.frames.iter().map(|f| f.message_id).collect()).collect();
         let verdicts = self.inner.fusion.append(&self.inner, lanes).await;
+        if verdicts.iter().flatten().any(|verdict| matches!(verdict, FrameVerdict::Failed(_))) {
+            self.inner.tally.failed();
+        }
         placed.into_iter().map(|item| result(item, &ids, &verdicts)).collect()
     }
 }

@@ -14,10 +14,12 @@ pub mod ack;
 pub mod admin;
 mod lease;
 pub mod maintenance;
+pub mod metrics;
 pub mod pop;
 pub mod stats;
 mod transaction;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -68,11 +70,16 @@ struct Inner {
     ids: ids::IdCache,
     known: push::Known,
     marks: maintenance::Marks,
+    /// Partitions made since the last row of metrics.
+    created: Mutex<HashMap<(TenantId, QueueName), i64>>,
     packers: Mutex<Vec<Packer>>,
 }
 
 /// Packers kept for reuse: as many as pack at the same time on a busy machine; each holds about a segment of memory.
 const PACKERS_KEPT: usize = 4;
+
+/// Queues whose new partitions are counted between two rows of metrics.
+const CREATED_MAX: usize = 10_000;
 
 impl Storage {
     /// A log over a pool whose database has the schema.
@@ -83,6 +90,7 @@ impl Storage {
                 known: push::Known::new(options.dedup_cache_bytes),
                 options,
                 marks: maintenance::Marks::default(),
+                created: Mutex::default(),
                 ids: ids::IdCache::default(),
                 packers: Mutex::new(Vec::new()),
             }),
@@ -119,6 +127,14 @@ impl Storage {
     /// Drops what is remembered of a partition that a statement did not find.
     pub fn forget_partition(&self, key: &PartitionKey) {
         self.inner.ids.forget(key);
+    }
+
+    /// Counts a new partition for the metrics of its queue, which somebody takes every minute or drops.
+    fn count_created(&self, key: &PartitionKey) {
+        let mut created = self.inner.created.lock();
+        if created.len() < CREATED_MAX {
+            *created.entry((key.tenant, key.queue.clone())).or_default() += 1;
+        }
     }
 
     fn with_packer<T>(&self, work: impl FnOnce(&mut Packer) -> T) -> T {

@@ -1,7 +1,7 @@
 -- Deletes those of the locked partitions that nobody has use for: no segment, no dead letter, no live lease, and nothing
 -- pushed, popped or made for so many days. The others are looked at again a day later.
--- Caller: queen-storage maintenance/cleanup.rs, after cleanup_lock.sql in the same transaction, so that the snapshot is
--- younger than the locks. Locks: log_consumers by cascade. Writes: log_txns, log_partitions, log_consumers,
+-- Caller: queen-storage maintenance/cleanup.rs, after cleanup_lock.sql and cleanup_cursors.sql in the same transaction,
+-- so that the snapshot is younger than the locks. Locks: none beyond those held. Writes: log_txns, log_partitions, log_consumers,
 -- retention_history.
 -- $1 partition uuid[] ascending, $2 days int4
 WITH judged AS MATERIALIZED (
@@ -30,6 +30,10 @@ WITH judged AS MATERIALIZED (
     DELETE FROM queen.log_txns t
     USING judged j
     WHERE j.unused AND t.partition_id = j.id
+), cursors AS (
+    DELETE FROM queen.log_consumers c
+    USING judged j
+    WHERE j.unused AND c.partition_id = j.id
 ), noted AS (
     INSERT INTO queen.retention_history (partition_id, tenant_id, messages_deleted, retention_type)
     SELECT j.id, q.tenant_id, 0, '__partition_deleted__'

@@ -1,10 +1,12 @@
 //! Background work: retention, the notes it goes by, statistics. One broker at a time does a run of each task; which one
 //! is decided by lease rows in the database. A broker without work wakes when the next task is due, and no earlier.
 
+mod collector;
 mod held;
 mod options;
 mod retention;
 mod runner;
+mod tally;
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -19,9 +21,11 @@ use tokio_util::sync::CancellationToken;
 use crate::broker::Inner;
 use crate::{Broker, Error};
 
+pub(crate) use collector::collect;
 pub(crate) use held::Held;
 pub use options::MaintenanceOptions;
 pub(crate) use runner::run;
+pub(crate) use tally::Tally;
 
 /// How long notes are gathered before they are written.
 const GATHER: Duration = Duration::from_millis(500);

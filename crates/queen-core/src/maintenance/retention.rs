@@ -166,11 +166,16 @@ async fn rest(inner: &Inner, report: &mut Report) -> Result<(), StorageError> {
             let _slot = slot(inner).await?;
             let (deleted, more) = inner.storage.delete_unused_partitions(days.max(1)).await?;
             report.partitions += deleted.len();
+            for unused in &deleted {
+                inner.tally.partition_deleted(unused.tenant, &unused.queue);
+            }
             if !more {
                 break;
             }
         }
     }
+    let _slot = slot(inner).await?;
+    report.history = inner.storage.purge_metrics(options.metrics_days.max(1)).await?;
     Ok(())
 }
 

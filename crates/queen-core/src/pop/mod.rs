@@ -60,6 +60,11 @@ impl Broker {
             },
         };
         metrics::counter!("queen_process_pop_messages_total").increment(answer.len() as u64);
+        let queue = match &request.target {
+            PopTarget::Queue(queue) | PopTarget::Partition(queue, _) => Some(queue),
+            PopTarget::Discovery { .. } => None,
+        };
+        self.inner.tally.popped(tenant, queue, &answer);
         Ok(answer)
     }
 

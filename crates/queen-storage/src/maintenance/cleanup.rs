@@ -45,6 +45,7 @@ impl Storage {
         let mut tx = conn.begin();
         let locked = tx.query(sql::CLEANUP_LOCK, &[&ids]).await?;
         let locked: Vec<Uuid> = locked.iter().map(|row| row.get("id")).collect();
+        tx.query(sql::CLEANUP_CURSORS, &[&locked]).await?;
         let deleted = tx.query(sql::CLEANUP, &[&locked, &days]).await?;
         tx.commit().await?;
         self.inner.known.forget(deleted.iter().map(|row| PartitionId(row.get("id"))));

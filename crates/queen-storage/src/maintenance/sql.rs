@@ -29,6 +29,7 @@ statements! {
     WALK = "walk.sql";
     CLEANUP_DUE = "cleanup_due.sql";
     CLEANUP_LOCK = "cleanup_lock.sql";
+    CLEANUP_CURSORS = "cleanup_cursors.sql";
     CLEANUP = "cleanup.sql";
     DLQ_DUE = "dlq_due.sql";
     DLQ_STEP = "dlq_step.sql";

@@ -277,6 +277,7 @@ impl Storage {
                 self.inner.ids.put(keys[i].clone(), found.id);
                 ids[i] = Some(found.id);
                 if found.created {
+                    self.count_created(keys[i]);
                     fresh.insert(found.id);
                 }
             }

@@ -1,7 +1,7 @@
 //! Every statement keeps to its indexes under a generic plan, and its file says what it locks and writes.
 
 use queen_pg::SimpleQueryMessage;
-use queen_storage::{admin, maintenance, stats};
+use queen_storage::{admin, maintenance, metrics, stats};
 
 use crate::support::Fixture;
 
@@ -13,7 +13,8 @@ const MAY_WALK: &[&str] = &[];
 
 /// Every statement of the two areas.
 fn all() -> impl Iterator<Item = (usize, (&'static str, &'static str))> {
-    admin::sql::ALL.iter().chain(maintenance::sql::ALL).chain(stats::sql::ALL).copied().enumerate()
+    let areas = [admin::sql::ALL, maintenance::sql::ALL, stats::sql::ALL, metrics::sql::ALL];
+    areas.into_iter().flatten().copied().enumerate()
 }
 
 fn parameters(sql: &str) -> usize {
@@ -65,9 +66,12 @@ fn every_file_says_who_calls_it_what_it_locks_and_what_it_writes() {
 
 #[test]
 fn every_file_of_the_folders_is_used() {
-    for (folder, statements) in
-        [("admin", admin::sql::ALL), ("maintenance", maintenance::sql::ALL), ("stats", stats::sql::ALL)]
-    {
+    for (folder, statements) in [
+        ("admin", admin::sql::ALL),
+        ("maintenance", maintenance::sql::ALL),
+        ("stats", stats::sql::ALL),
+        ("metrics", metrics::sql::ALL),
+    ] {
         let path = format!("{}/../../schema/statements/{folder}", env!("CARGO_MANIFEST_DIR"));
         let mut files: Vec<String> = std::fs::read_dir(path)
             .unwrap()

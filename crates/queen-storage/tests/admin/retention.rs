@@ -293,6 +293,7 @@ async fn an_unused_partition_goes_and_a_used_one_stays() {
     assert!(more);
     assert_eq!(s.f.count("SELECT count(*) FROM queen.log_txns").await, 0);
     assert_eq!(s.f.count("SELECT count(*) FROM queen.log_partitions").await, 5);
+    assert_eq!(s.f.count("SELECT count(*) FROM queen.log_consumers").await, 2);
     assert_eq!(
         s.storage.delete_unused_partitions(7).await.unwrap(),
         (vec![], false),
