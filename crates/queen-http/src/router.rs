@@ -35,8 +35,24 @@ pub(crate) enum Endpoint {
     QueueDetail,
     QueueDelete,
     QueueDepth,
+    Overview,
     Namespaces,
     Tasks,
+    StatusDocument,
+    StatusQueues,
+    StatusQueue,
+    StatusAnalytics,
+    StatusJobs,
+    StatusAdmission,
+    SystemMetrics,
+    WorkerMetrics,
+    QueueLag,
+    QueueOps,
+    ParkedReplicas,
+    RetentionSeries,
+    PostgresStats,
+    StatsRefresh,
+    JobSwitch,
     Dlq,
     Health,
     Livez,
@@ -69,7 +85,7 @@ const fn route(method: Method, pattern: &'static str, access: Access, endpoint: 
 
 /// Where two patterns match one path the earlier row wins.
 #[rustfmt::skip]
-pub(crate) static ROUTES: [Route; 22] = {
+pub(crate) static ROUTES: [Route; 38] = {
     use Access::*;
     const GET: Method = Method::GET;
     const POST: Method = Method::POST;
@@ -88,8 +104,24 @@ pub(crate) static ROUTES: [Route; 22] = {
         route(GET,    "/api/v1/resources/queues/:queue",                  Read,      Endpoint::QueueDetail),
         route(DELETE, "/api/v1/resources/queues/:queue",                  Admin,     Endpoint::QueueDelete),
         route(GET,    "/api/v1/resources/queues/:queue/depth",            Read,      Endpoint::QueueDepth),
+        route(GET,    "/api/v1/resources/overview",                       Read,      Endpoint::Overview),
         route(GET,    "/api/v1/resources/namespaces",                     Read,      Endpoint::Namespaces),
         route(GET,    "/api/v1/resources/tasks",                          Read,      Endpoint::Tasks),
+        route(GET,    "/api/v1/status",                                   Read,      Endpoint::StatusDocument),
+        route(GET,    "/api/v1/status/queues",                            Read,      Endpoint::StatusQueues),
+        route(GET,    "/api/v1/status/queues/:queue",                     Read,      Endpoint::StatusQueue),
+        route(GET,    "/api/v1/status/analytics",                         Read,      Endpoint::StatusAnalytics),
+        route(GET,    "/api/v1/status/jobs",                              Read,      Endpoint::StatusJobs),
+        route(GET,    "/api/v1/status/admission",                         Read,      Endpoint::StatusAdmission),
+        route(GET,    "/api/v1/analytics/system-metrics",                 Read,      Endpoint::SystemMetrics),
+        route(GET,    "/api/v1/analytics/worker-metrics",                 Read,      Endpoint::WorkerMetrics),
+        route(GET,    "/api/v1/analytics/queue-lag",                      Read,      Endpoint::QueueLag),
+        route(GET,    "/api/v1/analytics/queue-ops",                      Read,      Endpoint::QueueOps),
+        route(GET,    "/api/v1/analytics/queue-parked-replicas",          Read,      Endpoint::ParkedReplicas),
+        route(GET,    "/api/v1/analytics/retention",                      Read,      Endpoint::RetentionSeries),
+        route(GET,    "/api/v1/analytics/postgres-stats",                 Read,      Endpoint::PostgresStats),
+        route(POST,   "/api/v1/stats/refresh",                            Admin,     Endpoint::StatsRefresh),
+        route(POST,   "/api/v1/system/jobs/:task",                        Admin,     Endpoint::JobSwitch),
         route(GET,    "/api/v1/dlq",                                      Read,      Endpoint::Dlq),
         route(GET,    "/health",                                          Public,    Endpoint::Health),
         route(GET,    "/livez",                                           Public,    Endpoint::Livez),

@@ -12,9 +12,14 @@ use crate::router::{Endpoint, ROUTES, Route};
 const CODES: [&str; 11] = ["200", "201", "204", "400", "404", "405", "413", "422", "500", "503", "other"];
 
 /// Handles of the series, resolved once: looking them up by their labels costs more than a small request's routing.
-#[derive(Default)]
 pub(crate) struct Stats {
     routes: [RouteStats; ROUTES.len()],
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        Stats { routes: std::array::from_fn(|_| RouteStats::default()) }
+    }
 }
 
 #[derive(Default)]

@@ -2,6 +2,8 @@
 
 mod admin;
 mod data;
+mod status;
 
 pub use admin::*;
 pub use data::*;
+pub use status::*;

@@ -6,6 +6,7 @@ mod held;
 mod options;
 mod retention;
 mod runner;
+mod status;
 mod tally;
 
 use std::sync::Weak;

@@ -366,4 +366,13 @@ impl Storage {
             errors: errors.collect(),
         })
     }
+
+    /// What PostgreSQL says of itself and of the tables, as a JSON document.
+    ///
+    /// # Errors
+    /// See [`StorageError`].
+    pub async fn postgres_stats(&self) -> Result<String, StorageError> {
+        let rows = self.inner.pool.get().await?.query(sql::POSTGRES, &[]).await?;
+        Ok(rows.first().ok_or(StorageError::Misaligned("postgres"))?.get("document"))
+    }
 }

@@ -23,5 +23,6 @@ statements! {
     RETENTION_SERIES = "retention_series.sql";
     SYSTEM_SERIES = "system_series.sql";
     LEASES = "leases.sql";
+    POSTGRES = "postgres.sql";
     DEAD_LETTERS = "dead_letters.sql";
 }
