@@ -36,7 +36,6 @@ EXPOSE 6632
 STOPSIGNAL SIGTERM
 
 # Liveness, not health: an orchestrator may kill what is unhealthy, and a database that is away is no reason for that.
-# There is no curl in this image; bash opens the socket.
-HEALTHCHECK --interval=10s --timeout=4s --start-period=30s --retries=3 CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${PORT:-6632} && printf 'GET /livez HTTP/1.0\\r\\n\\r\\n' >&3 && read -r -t 3 line <&3 && [[ $line == *' 200 '* ]]"]
+HEALTHCHECK --interval=10s --timeout=4s --start-period=30s --retries=3 CMD ["/usr/local/bin/queen-server", "healthcheck"]
 
 ENTRYPOINT ["/usr/local/bin/queen-server"]

@@ -12,7 +12,11 @@ Queen, a partitioned message broker on PostgreSQL
 usage: queen-server [--config FILE]                      serve; configured by the environment (PG_HOST, PORT, ...)
        queen-server dev [--data DIR] [--port N] [--fresh]
                                                          serve on a private PostgreSQL cluster that is made when
-                                                         missing and kept; --fresh deletes its data first
+                                                         missing and kept, on 127.0.0.1 unless QUEEN_BIND_ADDR says
+                                                         otherwise; --fresh deletes its data first
+       queen-server healthcheck [--ready] [--config FILE]
+                                                         ask the broker on this machine whether it lives, or whether
+                                                         it takes pushes, and exit 0 or 1
        queen-server config check [--config FILE]         check the configuration and exit
        queen-server config print [--format toml|env|json] [--config FILE]
                                                          show what is in force and where it comes from
@@ -20,7 +24,8 @@ usage: queen-server [--config FILE]                      serve; configured by th
        queen-server migrate                              says why there is no offline migration
        queen-server --version | --help
 
-exit codes: 0 done, 1 refused to start, 130 or 143 ended by a second SIGINT or SIGTERM
+exit codes: 0 done, 1 refused to start or unhealthy, 70 a background task ended too often, 130 or 143 ended by a
+            second SIGINT or SIGTERM
 ";
 
 /// A parsed command line.
@@ -30,6 +35,8 @@ pub(crate) enum Command {
     Serve(ConfigFile),
     /// Serve on a private cluster.
     Dev(DevArgs),
+    /// Ask a running broker how it is.
+    Healthcheck(HealthArgs),
     /// Check the configuration.
     ConfigCheck(ConfigFile),
     /// Show the configuration.
@@ -47,6 +54,14 @@ pub(crate) enum Command {
 /// The configuration file named on the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConfigFile(pub(crate) Option<PathBuf>);
+
+/// Arguments of `healthcheck`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct HealthArgs {
+    pub(crate) config: ConfigFile,
+    /// Ask for readiness instead of liveness.
+    pub(crate) ready: bool,
+}
 
 /// Arguments of `dev`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -74,6 +89,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> anyhow::Result<
         "dev" => {
             args.rest.next();
             args.dev().map(Command::Dev)
+        }
+        "healthcheck" => {
+            args.rest.next();
+            args.healthcheck().map(Command::Healthcheck)
         }
         "config" => {
             args.rest.next();
@@ -147,6 +166,18 @@ impl Args {
         Ok(dev)
     }
 
+    fn healthcheck(mut self) -> anyhow::Result<HealthArgs> {
+        let mut health = HealthArgs::default();
+        while let Some((name, value)) = self.flag() {
+            match name.as_str() {
+                "--config" => health.config.0 = Some(self.value(&name, value)?.into()),
+                "--ready" if value.is_none() => health.ready = true,
+                _ => return Err(unknown(&name)),
+            }
+        }
+        Ok(health)
+    }
+
     /// The next flag, with its value when that is attached by `=`.
     fn flag(&mut self) -> Option<(String, Option<OsString>)> {
         let arg = self.rest.next()?;
@@ -194,6 +225,9 @@ mod tests {
             Command::ConfigPrint(ConfigFile(None), Format::Json)
         );
         assert_eq!(parsed("config schema"), Command::ConfigSchema);
+        assert_eq!(parsed("healthcheck"), Command::Healthcheck(HealthArgs::default()));
+        let ready = HealthArgs { config: ConfigFile(Some("q.toml".into())), ready: true };
+        assert_eq!(parsed("healthcheck --config q.toml --ready"), Command::Healthcheck(ready));
         assert_eq!(parsed("-h"), Command::Help);
         assert_eq!(parsed("--version"), Command::Version);
         let dev = DevArgs { data: Some("/d".into()), port: Some(7000), fresh: true, ..DevArgs::default() };
@@ -208,6 +242,7 @@ mod tests {
         assert!(refused("dev --fresh=yes").contains("--fresh"));
         assert!(refused("config").contains("check, print or schema"));
         assert!(refused("config print --format xml").contains("xml"));
+        assert!(refused("healthcheck --ready=1").contains("--ready"));
         assert!(refused("config schema now").contains("now"));
         assert!(refused("--port 1").contains("--port"));
     }

@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use queen_config::{Config, ConfigErrors, Format, Sources, check_text};
+use queen_config::{ConfigErrors, Format, Loaded, Sources, check_text};
 use queen_telemetry::{LogOptions, init_tracing};
 
 use crate::args::ConfigFile;
 
 /// Loads it, sets up the log and tells what is in force; `None` when it has problems, which are then told.
-pub(crate) fn load(file: ConfigFile) -> anyhow::Result<Option<Config>> {
+pub(crate) fn load(file: ConfigFile) -> anyhow::Result<Option<Loaded>> {
     let loaded = match queen_config::load(&Sources::from_process(file.0)) {
         Ok(loaded) => loaded,
         Err(errors) => {
@@ -28,7 +28,7 @@ pub(crate) fn load(file: ConfigFile) -> anyhow::Result<Option<Config>> {
     for warning in &loaded.warnings {
         tracing::warn!(target: "boot", "{warning}");
     }
-    Ok(Some(loaded.config))
+    Ok(Some(loaded))
 }
 
 /// Plain text for people, and one event per problem for whoever collects the log.

@@ -1,11 +1,12 @@
 //! `queen-server dev`: a broker on a private PostgreSQL cluster that is found, made and kept.
 
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::Context;
-use queen_config::Config;
+use queen_config::Loaded;
 use queen_pgcluster::dev::{is_root, run_dir};
 use queen_pgcluster::{Cluster, ClusterError, ClusterOptions};
 use queen_telemetry::Recorder;
@@ -20,10 +21,11 @@ const SPARE_CONNECTIONS: usize = 20;
 /// Serves until `stop`; the cluster goes down with the broker, however this ends.
 pub(crate) async fn run(
     args: DevArgs,
-    mut config: Config,
+    loaded: Loaded,
     recorder: Recorder,
     stop: CancellationToken,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<ExitCode> {
+    let mut config = loaded.config;
     let dir = args.data.unwrap_or_else(default_dir);
     let options = cluster_options(&dir, config.broker.pg.pool_size);
     if args.fresh {
@@ -32,7 +34,7 @@ pub(crate) async fn run(
     make_dir(&dir)?;
     let started = tokio::select! {
         started = Cluster::start(options) => started,
-        () = stop.cancelled() => return Ok(()),
+        () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
     };
     let cluster = started?;
 
@@ -43,14 +45,21 @@ pub(crate) async fn run(
     pg.password = cluster.password().map(str::to_owned);
     "postgres".clone_into(&mut pg.database);
     pg.tls = Default::default();
+    // What is made for one person at one machine is not open to the network by accident.
+    if loaded.effective.is_default("QUEEN_BIND_ADDR") {
+        config.http.bind.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    // The cluster is there, and "ready" shall mean it.
+    config.broker.degraded_start = false;
     if let Some(port) = args.port {
         config.http.bind.set_port(port);
     }
     let served =
         serve(config.broker, config.http, recorder, stop, |addr| announce(addr, &dir, &cluster)).await;
     let stopped = cluster.stop().await;
-    served?;
-    stopped.context("stop the private PostgreSQL cluster")
+    let code = served?;
+    stopped.context("stop the private PostgreSQL cluster")?;
+    Ok(code)
 }
 
 fn default_dir() -> PathBuf {

@@ -3,6 +3,7 @@
 mod args;
 mod config;
 mod dev;
+mod healthcheck;
 mod migrate;
 mod serve;
 mod signals;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use args::{Command, ConfigFile, DevArgs};
-use queen_config::Config;
+use queen_config::Loaded;
 use queen_telemetry::Recorder;
 use signals::Signals;
 use tokio_util::sync::CancellationToken;
@@ -33,8 +34,9 @@ fn main() -> ExitCode {
         Ok(Command::Serve(file)) => run(file, serve_configured),
         Ok(Command::Dev(DevArgs { config, data, port, fresh })) => {
             let args = DevArgs { config: ConfigFile::default(), data, port, fresh };
-            run(config, |config, recorder, stop| dev::run(args, config, recorder, stop))
+            run(config, |loaded, recorder, stop| dev::run(args, loaded, recorder, stop))
         }
+        Ok(Command::Healthcheck(args)) => healthcheck::run(args),
         Err(error) => Err(error),
     };
     outcome.unwrap_or_else(|error| {
@@ -59,25 +61,29 @@ fn print(text: &str) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve_configured(config: Config, recorder: Recorder, stop: CancellationToken) -> anyhow::Result<()> {
-    serve::serve(config.broker, config.http, recorder, stop, |_| Ok(())).await
+async fn serve_configured(
+    loaded: Loaded,
+    recorder: Recorder,
+    stop: CancellationToken,
+) -> anyhow::Result<ExitCode> {
+    serve::serve(loaded.config.broker, loaded.config.http, recorder, stop, |_| Ok(())).await
 }
 
 /// Loads the configuration and runs `work` on a runtime until it ends or a second signal ends it.
 fn run<W, F>(file: ConfigFile, work: W) -> anyhow::Result<ExitCode>
 where
-    W: FnOnce(Config, Recorder, CancellationToken) -> F,
-    F: Future<Output = anyhow::Result<()>>,
+    W: FnOnce(Loaded, Recorder, CancellationToken) -> F,
+    F: Future<Output = anyhow::Result<ExitCode>>,
 {
     let recorder = telemetry::install()?;
-    let Some(config) = config::load(file)? else { return Ok(ExitCode::FAILURE) };
+    let Some(loaded) = config::load(file)? else { return Ok(ExitCode::FAILURE) };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start the runtime")?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::install().context("take over the signals")?;
-        let work = Box::pin(work(config, recorder, signals.stop.clone()));
+        let work = Box::pin(work(loaded, recorder, signals.stop.clone()));
         tokio::select! {
-            ended = work => ended.map(|()| ExitCode::SUCCESS),
+            ended = work => ended,
             code = signals.forced() => Ok(ExitCode::from(code)),
         }
     });

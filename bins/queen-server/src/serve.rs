@@ -1,43 +1,71 @@
 //! A broker from start to drained end.
 
 use std::net::SocketAddr;
+use std::process::ExitCode;
 
 use anyhow::Context;
-use queen_core::{Broker, BrokerOptions};
+use queen_core::{Broker, BrokerOptions, Fatal};
 use queen_http::{Drained, HttpOptions, Server};
 use queen_telemetry::Recorder;
 use tokio_util::sync::CancellationToken;
 
 use crate::telemetry;
 
-/// Starts a broker and its listener, tells `listening`, and serves until `stop`; then drains and shuts down.
+/// A background task ended too often: the "internal software error" of `sysexits.h`.
+const EXHAUSTED: u8 = 70;
+
+/// Starts a broker and its listener, tells `listening`, and serves until `stop` or until the broker cannot go on; then
+/// drains and shuts down. The exit code of the process.
 pub(crate) async fn serve(
     broker_options: BrokerOptions,
     http: HttpOptions,
     recorder: Recorder,
     stop: CancellationToken,
     listening: impl FnOnce(SocketAddr) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<ExitCode> {
     let pg = &broker_options.pg;
     let database = format!("{}:{}/{}", pg.host, pg.port, pg.database);
     let pool = pg.pool_size;
     let started = tokio::select! {
         started = Broker::start(broker_options) => started,
-        () = stop.cancelled() => return Ok(()),
+        () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
     };
-    let broker = started.with_context(|| format!("cannot start on the database {database}"))?;
-    let upkeep = tokio::spawn(telemetry::upkeep(recorder.clone()));
-    let served = listen(&broker, telemetry::serve_pages(http, recorder, broker.clone()), stop, |addr| {
-        tracing::info!(target: "boot", version = env!("CARGO_PKG_VERSION"), %addr, database, pool, "listening");
-        listening(addr)
+    let refused = || format!("cannot start on the database {database}");
+    let broker = started.with_context(refused)?;
+    telemetry::keep_up(&broker, recorder.clone());
+    let http = telemetry::serve_pages(http, recorder, broker.clone());
+    let (served, fatal) = until_fatal(&broker, stop.clone(), async {
+        listen(&broker, http, stop, |addr| {
+            tracing::info!(target: "boot", version = env!("CARGO_PKG_VERSION"), %addr, database, pool, "listening");
+            listening(addr)
+        })
+        .await
     })
     .await;
     broker.shutdown().await;
-    upkeep.abort();
-    if served.is_ok() {
-        tracing::info!(target: "shutdown", "shutdown complete");
+    served?;
+    tracing::info!(target: "shutdown", "shutdown complete");
+    match fatal {
+        None => Ok(ExitCode::SUCCESS),
+        Some(Fatal::Start(error)) => Err(error).with_context(refused),
+        Some(Fatal::Exhausted { .. }) => Ok(ExitCode::from(EXHAUSTED)),
     }
-    served
+}
+
+/// Runs `serving`, and cancels its `stop` when the broker cannot go on.
+async fn until_fatal<T>(
+    broker: &Broker,
+    stop: CancellationToken,
+    serving: impl Future<Output = T>,
+) -> (T, Option<Fatal>) {
+    let mut serving = std::pin::pin!(serving);
+    let fatal = tokio::select! {
+        served = &mut serving => return (served, None),
+        fatal = broker.fatal() => fatal,
+    };
+    tracing::error!(target: "shutdown", error = %fatal, "the broker cannot go on, draining in-flight requests");
+    stop.cancel();
+    (serving.await, Some(fatal))
 }
 
 async fn listen(

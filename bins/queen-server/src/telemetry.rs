@@ -24,13 +24,19 @@ pub(crate) fn install() -> anyhow::Result<Recorder> {
     Ok(Recorder::install(&build)?)
 }
 
-/// Folds observations for as long as the process lives.
-pub(crate) async fn upkeep(recorder: Recorder) {
-    let mut tick = tokio::time::interval(UPKEEP);
-    loop {
-        tick.tick().await;
-        recorder.upkeep();
-    }
+/// Folds observations for as long as the broker lives.
+pub(crate) fn keep_up(broker: &Broker, recorder: Recorder) {
+    broker.supervise("metrics-upkeep", move |beat| {
+        let recorder = recorder.clone();
+        async move {
+            let mut tick = tokio::time::interval(UPKEEP);
+            loop {
+                beat.within(UPKEEP);
+                tick.tick().await;
+                recorder.upkeep();
+            }
+        }
+    });
 }
 
 /// Gives the metrics routes their pages.
@@ -41,6 +47,7 @@ pub(crate) fn serve_pages(http: HttpOptions, recorder: Recorder, broker: Broker)
         prometheus: Some(Render::new(move || {
             observe_pool(&page_broker);
             observe_admission(&page_broker);
+            page_broker.watch_tasks();
             parked.observe(page_broker.parked());
             page_recorder.render()
         })),

@@ -7,6 +7,7 @@ mod conformance;
 mod layers;
 mod order_run;
 mod repo;
+mod soak;
 mod step;
 mod test;
 mod tidy;
@@ -38,6 +39,11 @@ const COMMANDS: &[Command] = &[
         about: "order and completeness under load: [--messages N] [--partitions N] [--clients N] [--consumers N] \
                 [--producers N] [--batch N] [--groups N] [--url URL] [--sabotage lost|duplicate|swap]",
         run: order_run::run,
+    },
+    Command {
+        name: "soak",
+        about: "long runs by name, which CI runs for seconds only: [--list] [--seconds N] NAME... | all",
+        run: soak::run,
     },
     Command { name: "ci", about: "everything that .ci/run runs", run: ci::run },
 ];

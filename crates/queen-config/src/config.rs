@@ -31,6 +31,7 @@ struct Server {
     id: String,
     shutdown_timeout_ms: u64,
     drain_delay_ms: u64,
+    boot_without_db: bool,
 }
 
 #[derive(Deserialize)]
@@ -69,6 +70,11 @@ struct Pop {
 #[derive(Deserialize)]
 struct Push {
     zstd_level: i32,
+}
+
+#[derive(Deserialize)]
+struct Mesh {
+    reconcile_interval_ms: u64,
 }
 
 #[derive(Deserialize)]
@@ -172,12 +178,14 @@ impl Config {
         let broker = BrokerOptions {
             server_id: server.id.clone(),
             apply_schema: postgres.apply_schema,
+            degraded_start: server.boot_without_db,
             grant_roles: postgres.grant_roles.clone(),
             schema_mismatch_warn: postgres.schema_mismatch == "warn",
             default_subscription: SubscriptionMode::parse(&pop.default_subscription_mode)
                 .unwrap_or(SubscriptionMode::New),
             pop_max_timeout,
             zstd_level: push.zstd_level,
+            reconcile_interval: Duration::from_millis(merged.section::<Mesh>("mesh")?.reconcile_interval_ms),
             hotlist: hotlist.enabled,
             walk_pause_max: Duration::from_millis(hotlist.reseed_ms),
             hotlist_idle: Some(Duration::from_millis(hotlist.idle_sweep_ms)).filter(|idle| !idle.is_zero()),

@@ -95,6 +95,11 @@ impl Effective {
         &self.settings
     }
 
+    /// Whether nobody has set this variable.
+    pub fn is_default(&self, name: &str) -> bool {
+        self.settings.iter().all(|setting| setting.variable.name != name || setting.is_default())
+    }
+
     /// The boot banner: one line a block, `config: server port=6632 ...`. Settings that this version acts on, and
     /// others that somebody set; what is not a default is followed by its origin.
     pub fn banner(&self) -> Vec<String> {

@@ -4,15 +4,16 @@
 //! themselves: transactions, acks that are decided item by item, lease extensions. Reads, look-ups, walks, waits and
 //! administration take none.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use queen_admission::{Clock, Gate, Lane, Limits, Options, PerLane, Refused, Slot, Snapshot, Warning};
 use queen_storage::StorageError;
 use queen_types::TenantId;
-use tokio_util::sync::CancellationToken;
 
 use crate::Broker;
+use crate::supervise::Beat;
 
 /// Unless the options say otherwise the budget never falls below this part of what the pool has beside its reserve.
 const FLOOR_PART: (usize, usize) = (2, 3);
@@ -61,24 +62,26 @@ impl Admission {
         self.gate.close();
     }
 
-    /// Ticks until `stop`. Sleeps while no transaction is open and nobody waits for one.
-    pub(crate) fn ticks(&self, stop: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+    /// Makes the task that ticks. It sleeps while no transaction is open and nobody waits for one.
+    pub(crate) fn ticks(&self) -> impl FnMut(Beat) -> Ticking + Send + use<> {
         let (gate, clock, every, trace) = (self.gate.clone(), self.clock.clone(), self.tick, self.trace);
-        async move {
-            let ticking = async {
+        move |beat| {
+            let (gate, clock) = (gate.clone(), clock.clone());
+            Box::pin(async move {
                 loop {
+                    beat.idle();
                     gate.busy().await;
+                    beat.within(every);
                     tokio::time::sleep(every).await;
                     tick(&gate, clock(), trace);
                 }
-            };
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = ticking => {}
-            }
+            })
         }
     }
 }
+
+/// One run of the task that ticks; it does not end.
+type Ticking = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 fn tick(gate: &Gate, now: Duration, trace: bool) {
     let ticked = gate.tick(now, None);

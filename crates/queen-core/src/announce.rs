@@ -82,7 +82,7 @@ impl Inner {
         let listed = self.options.hotlist;
         let gates = self.gates.clone();
         let stop = self.stop.clone();
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(delay) => {

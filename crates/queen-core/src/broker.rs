@@ -1,10 +1,12 @@
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use queen_fusion::Limits;
 use queen_pg::{Pool, PoolStatus};
-use queen_schema::ApplyOptions;
 use queen_storage::{Storage, StorageOptions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -12,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::StartError;
 use crate::ack::AckFusion;
 use crate::admission::{self, Admission};
+use crate::boot::{self, Found, SchemaGate};
 use crate::caches::Caches;
 use crate::floor;
 use crate::fusion::Fusion;
@@ -21,10 +24,10 @@ use crate::leases::Leases;
 use crate::maintenance::{self, Held, Tally};
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
+use crate::reconcile;
+use crate::supervise::{Supervisor, count_task_panic};
 use crate::wait::Gates;
 
-/// How long a start waits for another broker that applies the schema.
-const SCHEMA_LOCK_WAIT: Duration = Duration::from_secs(600);
 /// How long a shutdown waits for each of its tasks.
 const TASK_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -50,13 +53,19 @@ pub(crate) struct Inner {
     pub(crate) tally: Tally,
     /// Long polls no longer park.
     pub(crate) draining: AtomicBool,
+    pub(crate) schema: Arc<SchemaGate>,
     /// Ends the background tasks.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
+    /// Keeps the long-lived ones of them running.
+    pub(crate) supervisor: Supervisor,
 }
 
 impl Broker {
     /// Connects, applies the schema and starts the background tasks on the ambient runtime.
+    ///
+    /// With `degraded_start` a database that is away, or an apply that takes longer than 5 s, does not fail the start:
+    /// the apply is tried until it succeeds. Watch [`Broker::fatal`] then.
     ///
     /// # Errors
     /// See [`StartError`]; nothing is left running then.
@@ -72,23 +81,9 @@ impl Broker {
         }
         options.pg.pool_size = limits.pool_size;
         let pool = Pool::new(options.pg.clone()).map_err(|error| StartError::Config(error.to_string()))?;
-        if options.apply_schema {
-            let applied = queen_schema::apply(
-                &pool,
-                &ApplyOptions {
-                    product_version: options.version.clone(),
-                    grant_roles: options.grant_roles.clone(),
-                    mismatch_warn: options.schema_mismatch_warn,
-                    lock_wait: SCHEMA_LOCK_WAIT,
-                },
-            )
-            .await?;
-            tracing::info!(
-                target: "schema", statements = applied.statements_run, server_version = applied.server_version,
-                elapsed_ms = u64::try_from(applied.elapsed.as_millis()).unwrap_or(u64::MAX), "schema applied"
-            );
-        } else {
-            drop(pool.get().await.map_err(StartError::Connect)?);
+        let found = boot::first(&pool, &options).await?;
+        if matches!(found, Found::Nothing(_)) {
+            boot::hold(&pool);
         }
         let storage = Storage::new(
             pool,
@@ -100,6 +95,7 @@ impl Broker {
             },
         );
         let gates: Arc<Gates> = Arc::default();
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let inner = Arc::new(Inner {
             admission: Admission::new(&options.admission, limits, options.admission_trace),
             claims: Claims::new(options.claim_bundles),
@@ -116,30 +112,20 @@ impl Broker {
             held: Held::default(),
             tally: Tally::default(),
             draining: AtomicBool::new(false),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
+            schema: Arc::new(SchemaGate::new(matches!(found, Found::Schema))),
+            supervisor: Supervisor::new(options.restarts, stop.clone(), tasks.clone()),
+            stop,
+            tasks,
             storage,
             options,
         });
-        inner.tasks.spawn(floor::run(
-            Arc::downgrade(&inner),
-            inner.gates.clone(),
-            inner.stop.clone(),
-            inner.options.wait_floor,
-        ));
-        inner.tasks.spawn(hot::timer::run(
-            Arc::downgrade(&inner),
-            inner.hot.timer.clone(),
-            inner.stop.clone(),
-        ));
-        inner.tasks.spawn(inner.admission.ticks(inner.stop.clone()));
-        inner.tasks.spawn(maintenance::marks(
-            Arc::downgrade(&inner),
-            inner.storage.clone(),
-            inner.stop.clone(),
-        ));
-        inner.tasks.spawn(maintenance::collect(Arc::downgrade(&inner), inner.stop.clone()));
-        inner.tasks.spawn(maintenance::run(Arc::downgrade(&inner), inner.stop.clone()));
+        if let Found::Nothing(mut under_way) = found {
+            let (weak, gate) = (Arc::downgrade(&inner), inner.schema.clone());
+            inner.supervisor.run_to_end("schema", move |beat| {
+                boot::bring_up(weak.clone(), gate.clone(), under_way.take(), beat)
+            });
+        }
+        start_tasks(&inner);
         Ok(Broker { inner })
     }
 
@@ -152,12 +138,6 @@ impl Broker {
     pub fn drain(&self) {
         self.inner.draining.store(true, Ordering::Relaxed);
         self.inner.gates.wake_everybody();
-    }
-
-    /// Whether the schema of the database is known to be in place.
-    pub fn schema_applied(&self) -> bool {
-        // A start without it fails; a degraded start, where this will tell the difference, does not exist yet.
-        true
     }
 
     /// Numbers of the connection pool.
@@ -180,6 +160,45 @@ impl Broker {
         }
         self.inner.admission.close();
         self.inner.storage.pool().close();
+    }
+}
+
+/// Starts the tasks that run as long as the broker.
+fn start_tasks(inner: &Arc<Inner>) {
+    let weak = Arc::downgrade(inner);
+    let (broker, gates, every) = (weak.clone(), inner.gates.clone(), inner.options.wait_floor);
+    inner.supervisor.run("floor", move |beat| floor::run(broker.clone(), gates.clone(), every, beat));
+    let (broker, every) = (weak.clone(), inner.options.reconcile_interval);
+    let mut again = false;
+    inner.supervisor.run("reconcile", move |beat| {
+        reconcile::run(broker.clone(), every, std::mem::replace(&mut again, true), beat)
+    });
+    let (broker, timer) = (weak, inner.hot.timer.clone());
+    inner.supervisor.run("hot-list", move |beat| hot::timer::run(broker.clone(), timer.clone(), beat));
+    let ticks = inner.admission.ticks();
+    inner.supervisor.run("admission", ticks);
+    let options = &inner.options.maintenance;
+    let (broker, storage) = (Arc::downgrade(inner), inner.storage.clone());
+    inner.supervisor.run("marks", move |beat| maintenance::marks(broker.clone(), storage.clone(), beat));
+    if let Some(every) = options.metrics_flush {
+        let broker = Arc::downgrade(inner);
+        inner.supervisor.run("metrics", move |beat| maintenance::collect(broker.clone(), every, beat));
+    }
+    if options.retention || options.stats {
+        let broker = Arc::downgrade(inner);
+        inner.supervisor.run("maintenance", move |beat| maintenance::run(broker.clone(), beat));
+    }
+}
+
+impl Inner {
+    /// Runs a piece of work apart from whoever asked for it. What it holds is dropped when it panics, which tells those
+    /// who wait for it; here the panic is only counted.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(async {
+            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+                count_task_panic();
+            }
+        });
     }
 }
 

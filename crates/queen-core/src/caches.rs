@@ -75,6 +75,12 @@ impl Caches {
         self.queues.lock().remove(&(tenant, queue.clone()));
         self.groups.lock().retain(|(t, q, _), _| *t != tenant || q != queue);
     }
+
+    /// Drops what is known of the registration of a group, on one queue or on all.
+    pub(crate) fn forget_group(&self, tenant: TenantId, queue: Option<&QueueName>, group: &Group) {
+        let named = |q: &QueueName| queue.is_none_or(|queue| queue == q);
+        self.groups.lock().retain(|(t, q, g), _| *t != tenant || g != group || !named(q));
+    }
 }
 
 fn slot<K: std::hash::Hash + Eq, T>(map: &Mutex<HashMap<K, Slot<T>>>, key: K) -> Slot<T> {

@@ -7,43 +7,40 @@ use std::time::{Duration, Instant};
 
 use queen_storage::pop::Pending;
 use queen_types::{Group, QueueId};
-use tokio_util::sync::CancellationToken;
 
 use crate::broker::Inner;
+use crate::supervise::Beat;
 use crate::wait::Gates;
 
 /// The statement is repeated after as many times of what it took: with very many partitions it is rarer.
 const PAUSE_FACTOR: u32 = 20;
 /// Longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How long one look may take before it counts as late.
+const STATEMENT: Duration = Duration::from_secs(10);
 /// How often unused hot lists are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
-/// Runs until `stop`, or until the broker is gone.
-pub(crate) async fn run(inner: Weak<Inner>, gates: Arc<Gates>, stop: CancellationToken, every: Duration) {
+/// Runs until the broker is gone.
+pub(crate) async fn run(inner: Weak<Inner>, gates: Arc<Gates>, every: Duration, beat: Beat) {
     let mut pause = every;
     let mut swept = Instant::now();
     loop {
         while gates.is_idle() {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = gates.busy.notified() => break,
-                () = tokio::time::sleep(SWEEP_EVERY) => {}
+            beat.idle();
+            if tokio::time::timeout(SWEEP_EVERY, gates.busy.notified()).await.is_ok() {
+                break;
             }
             let Some(inner) = inner.upgrade() else { return };
             sweep(&inner, &mut swept);
         }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
+        beat.within(pause);
+        tokio::time::sleep(pause).await;
         let Some(inner) = inner.upgrade() else { return };
         sweep(&inner, &mut swept);
         let started = Instant::now();
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tick(&inner) => {}
-        }
+        beat.within(STATEMENT);
+        tick(&inner).await;
         pause = started.elapsed().saturating_mul(PAUSE_FACTOR).clamp(every, PAUSE_MAX.max(every));
     }
 }

@@ -88,7 +88,7 @@ fn fly(inner: &Arc<Inner>) {
         let Some(bundle) = inner.fusion.waiting.lock().take() else { return };
         let flight = Flight::new(inner, &bundle);
         let storage = inner.storage.clone();
-        inner.tasks.spawn(async move {
+        inner.spawn(async move {
             let (lanes, answers) = unpack(bundle);
             let verdicts = append(&flight.inner, &storage, &lanes).await;
             metrics::counter!("queen_batches_fired_total", "op" => "push").increment(1);

@@ -54,6 +54,10 @@ async fn ask(pool: &Pool, kept: &mut Option<Conn>) -> bool {
 impl Broker {
     /// Whether the database answers. Takes at most 2 s and no connection of the pool.
     pub async fn database_alive(&self) -> bool {
-        self.inner.health.alive(self.inner.storage.pool()).await
+        let alive = self.inner.health.alive(self.inner.storage.pool()).await;
+        if alive {
+            self.inner.schema.database_seen();
+        }
+        alive
     }
 }

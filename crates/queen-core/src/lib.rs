@@ -28,26 +28,35 @@ mod ack;
 mod admin;
 mod admission;
 mod announce;
+mod boot;
 mod broker;
 mod caches;
 mod error;
 mod floor;
 mod fusion;
+mod groups;
 mod health;
 mod hot;
 mod leases;
+mod lifecycle;
 mod maintenance;
+mod messages;
 mod options;
 mod pop;
 mod push;
+mod reconcile;
+mod supervise;
+mod traces;
 mod transaction;
 mod wait;
 
 pub use broker::Broker;
 pub use error::{Error, StartError};
+pub use lifecycle::Fatal;
 pub use maintenance::MaintenanceOptions;
 pub use options::BrokerOptions;
 pub use queen_admission::{
     Lane as AdmissionLane, Options as AdmissionOptions, PerLane, Snapshot as AdmissionSnapshot,
 };
 pub use queen_pg::{PgOptions, PoolStatus, TlsMode};
+pub use supervise::{Beat, RestartLaw, TaskState};

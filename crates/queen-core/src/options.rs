@@ -5,6 +5,7 @@ use queen_pg::PgOptions;
 use queen_types::SubscriptionMode;
 
 use crate::maintenance::MaintenanceOptions;
+use crate::supervise::RestartLaw;
 
 /// How a broker runs. A plain value: nothing reads the environment later.
 #[derive(Debug, Clone)]
@@ -21,6 +22,10 @@ pub struct BrokerOptions {
     pub grant_roles: Vec<String>,
     /// Serve on a schema of another version with a warning instead of refusing to start.
     pub schema_mismatch_warn: bool,
+    /// Start although the database is away: calls fail as in an outage until it comes, and then the schema is applied.
+    pub degraded_start: bool,
+    /// When a background task that ended starts again.
+    pub restarts: RestartLaw,
     /// Where a group starts whose first pop names no mode.
     pub default_subscription: SubscriptionMode,
     /// Ceiling of a pop's wait; zero means none.
@@ -74,6 +79,9 @@ pub struct BrokerOptions {
     pub cache_ttl: Duration,
     /// Retention, statistics and metrics.
     pub maintenance: MaintenanceOptions,
+    /// How often the database is asked what other brokers did that nothing here tells: seeks and deletions of groups. The
+    /// longest that a hint from another broker can be late.
+    pub reconcile_interval: Duration,
 }
 
 impl Default for BrokerOptions {
@@ -85,6 +93,8 @@ impl Default for BrokerOptions {
             apply_schema: true,
             grant_roles: Vec::new(),
             schema_mismatch_warn: false,
+            degraded_start: false,
+            restarts: RestartLaw::default(),
             default_subscription: SubscriptionMode::New,
             pop_max_timeout: Duration::from_secs(300),
             pop_max_bytes: 8 * 1024 * 1024,
@@ -107,6 +117,7 @@ impl Default for BrokerOptions {
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
             maintenance: MaintenanceOptions::default(),
+            reconcile_interval: Duration::from_secs(60),
         }
     }
 }

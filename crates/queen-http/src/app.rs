@@ -43,15 +43,18 @@ impl App {
         self.draining.load(Ordering::Acquire) || self.broker.is_draining()
     }
 
-    /// Notes that the runtime came around.
+    /// Notes that the runtime came around, and sees whether the broker's tasks did.
     pub(crate) fn tick(&self) {
+        self.broker.watch_tasks();
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.ticked_ms.store(now.max(1), Ordering::Relaxed);
     }
 
-    /// Whether the runtime came around lately.
+    /// Whether the runtime came around lately and no background task was given up.
     pub(crate) fn is_alive(&self) -> bool {
         let ticked = self.ticked_ms.load(Ordering::Relaxed);
-        ticked == 0 || self.started.elapsed().saturating_sub(Duration::from_millis(ticked)) < TICK_LIMIT
+        let ticks =
+            ticked == 0 || self.started.elapsed().saturating_sub(Duration::from_millis(ticked)) < TICK_LIMIT;
+        ticks && self.broker.is_sound()
     }
 }

@@ -13,6 +13,7 @@ mod router;
 mod routes;
 mod server;
 mod service;
+mod shutdown;
 mod stats;
 
 pub use options::{HttpOptions, Render};

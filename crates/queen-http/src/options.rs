@@ -41,7 +41,8 @@ pub struct HttpOptions {
     pub version: String,
     /// At shutdown: how long the listener keeps accepting while `/readyz` already answers 503.
     pub drain_delay: Duration,
-    /// At shutdown: how long requests in flight may take before their connections are dropped.
+    /// At shutdown, from its first moment and `drain_delay` included: how long requests in flight may take before their
+    /// connections are dropped.
     pub shutdown_timeout: Duration,
     /// Renders `GET /metrics/prometheus`; without it that route answers an empty page.
     pub prometheus: Option<Render>,

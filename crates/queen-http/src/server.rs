@@ -1,6 +1,7 @@
 //! The listener: accept, serve, drain.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -14,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::options::HttpOptions;
 use crate::service::{Router, router};
+use crate::shutdown::{Action, Event, Phase, Shutdown};
 
 /// Cadence of the tick that `/livez` looks at.
 const TICK: Duration = Duration::from_secs(2);
@@ -70,24 +72,52 @@ impl Server {
     }
 
     /// Serves until `stop` is cancelled, then drains: readiness turns 503 at once; after `drain_delay` the listener
-    /// closes and parked pops get their empty answer; requests in flight have `shutdown_timeout` to finish.
+    /// closes and parked pops get their empty answer; what is in flight `shutdown_timeout` after the cancellation is
+    /// dropped.
     ///
     /// Dropping the future drops the listener at once; connections already accepted go on without a limit.
     pub async fn serve(self, stop: CancellationToken) -> Drained {
         let Server { listener, router, .. } = self;
         let app = router.app.clone();
         let connections = Connections::new(router);
+        let mut listener = Some(listener);
+        let mut end = Shutdown::new(app.options.drain_delay, app.options.shutdown_timeout);
+        let began = Instant::now();
+        loop {
+            let event = match (end.phase(), &listener) {
+                (Phase::Stopped(drained), _) => return drained,
+                (Phase::Running, Some(listener)) => {
+                    accept_until(listener, &app, &connections, stop.cancelled()).await;
+                    Event::Asked
+                }
+                (Phase::Lingering, Some(listener)) => {
+                    accept_until(listener, &app, &connections, at(began, end.deadline())).await;
+                    Event::Deadline
+                }
+                _ => tokio::select! {
+                    biased;
+                    dropped = connections.ended() => Event::Emptied(dropped),
+                    () = at(began, end.deadline()) => Event::Deadline,
+                },
+            };
+            for action in end.on(event, began.elapsed()) {
+                match action {
+                    Action::TurnUnready => app.set_draining(),
+                    Action::CloseListener => drop(listener.take()),
+                    Action::EndConnectionsAfterRequest => connections.close(),
+                    Action::EndParkedPops => app.broker.drain(),
+                    Action::DropConnections => connections.drop_all(),
+                }
+            }
+        }
+    }
+}
 
-        accept_until(&listener, &app, &connections, stop.cancelled()).await;
-        app.set_draining();
-        let delay = Instant::now() + app.options.drain_delay;
-        accept_until(&listener, &app, &connections, tokio::time::sleep_until(delay)).await;
-
-        drop(listener);
-        // In this order: what a woken pop answers has to tell its client that the connection ends.
-        connections.close();
-        app.broker.drain();
-        connections.finish(app.options.shutdown_timeout).await
+/// Waits for a time since `began`; without one for ever.
+async fn at(began: Instant, time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(began + time).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -126,6 +156,7 @@ struct Connections {
     closing: CancellationToken,
     /// Everything is dropped.
     dropping: CancellationToken,
+    dropped: AtomicUsize,
 }
 
 impl Connections {
@@ -135,6 +166,7 @@ impl Connections {
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             dropping: CancellationToken::new(),
+            dropped: AtomicUsize::new(0),
         }
     }
 
@@ -166,17 +198,18 @@ impl Connections {
     /// Lets no connection outlive its current request.
     fn close(&self) {
         self.closing.cancel();
+        self.tasks.close();
     }
 
-    /// Waits for the connections to end, and drops those that do not.
-    async fn finish(self, limit: Duration) -> Drained {
-        self.tasks.close();
-        if tokio::time::timeout(limit, self.tasks.wait()).await.is_ok() {
-            return Drained::Clean;
-        }
-        let left = self.tasks.len();
+    /// Drops the connections that there are.
+    fn drop_all(&self) {
+        self.dropped.store(self.tasks.len(), Ordering::Relaxed);
         self.dropping.cancel();
+    }
+
+    /// Waits for the last connection to end, and tells how many were dropped.
+    async fn ended(&self) -> usize {
         self.tasks.wait().await;
-        Drained::Dropped(left)
+        self.dropped.load(Ordering::Relaxed)
     }
 }

@@ -13,12 +13,13 @@ const CODES: [&str; 11] = ["200", "201", "204", "400", "404", "405", "413", "422
 
 /// Handles of the series, resolved once: looking them up by their labels costs more than a small request's routing.
 pub(crate) struct Stats {
-    routes: [RouteStats; ROUTES.len()],
+    /// One per row of the table.
+    routes: Box<[RouteStats]>,
 }
 
 impl Default for Stats {
     fn default() -> Self {
-        Stats { routes: std::array::from_fn(|_| RouteStats::default()) }
+        Stats { routes: ROUTES.iter().map(|_| RouteStats::default()).collect() }
     }
 }
 

@@ -1,10 +1,11 @@
 use crate::deadline::Call;
 use crate::error::PgError;
+use crate::line::Line;
 use crate::pipeline::{self, Frame, Step};
-use crate::tls::Connector;
 use crate::tx::Tx;
 use deadpool_postgres::{ClientWrapper, Object};
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::types::ToSql;
@@ -16,13 +17,13 @@ const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 /// A connection of the pool, or a session of its own.
 ///
 /// # Deadlines and cancel safety
-/// Every call is bounded by the deadline. A call that passes it fails with [`PgError::Timeout`]; the same happens,
-/// without anybody seeing the error, when the future of a call is dropped: a cancel request is sent on a fresh
+/// Every call is bounded by the deadline. A call that passes it fails with [`PgError::Timeout`], and so does one that has
+/// waited for a while when the database does not let anybody connect any more; the same happens, without anybody seeing the error, when the future of a call is dropped: a cancel request is sent on a fresh
 /// connection, this connection leaves the pool and is closed, the outcome is unknown, and further calls on this `Conn`
 /// fail with [`PgError::Closed`].
 pub struct Conn {
     session: Option<Session>,
-    connector: Connector,
+    line: Arc<Line>,
     deadline: Option<Duration>,
 }
 
@@ -32,8 +33,8 @@ pub(crate) enum Session {
 }
 
 impl Conn {
-    pub(crate) fn new(session: Session, connector: &Connector, deadline: Duration) -> Conn {
-        Conn { session: Some(session), connector: connector.clone(), deadline: Some(deadline) }
+    pub(crate) fn new(session: Session, line: &Arc<Line>, deadline: Duration) -> Conn {
+        Conn { session: Some(session), line: Arc::clone(line), deadline: Some(deadline) }
     }
 
     /// Runs one statement in a transaction of its own and returns its rows.
@@ -158,6 +159,10 @@ impl Conn {
         })
     }
 
+    pub(crate) fn line(&self) -> &Line {
+        &self.line
+    }
+
     /// The deadline of this connection's calls.
     pub fn deadline(&self) -> Option<Duration> {
         self.deadline
@@ -174,7 +179,7 @@ impl Conn {
         // Without a runtime (it is being torn down) closing the socket is all that can be done.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let token = client.cancel_token();
-        let connector = self.connector.clone();
+        let connector = self.line.opener.connector.clone();
         runtime.spawn(async move {
             // The session stays open until the request is out, so that its process id still means this session.
             match tokio::time::timeout(CANCEL_PATIENCE, connector.cancel(token)).await {

@@ -2,6 +2,7 @@ use crate::conn::Conn;
 use crate::error::PgError;
 use deadpool_postgres::ClientWrapper;
 use std::future::Future;
+use std::time::{Duration, Instant};
 
 /// One call in flight. Dropped before [`Call::finish`] has seen an answer, it cancels what the server runs and takes
 /// the connection away from its `Conn`: that is how both a deadline and a dropped future end.
@@ -27,13 +28,24 @@ impl<'c> Call<'c> {
         let Some(client) = self.conn.client() else {
             return Err(PgError::Closed("the connection was given up".to_owned()));
         };
-        let work = work(client);
-        match self.conn.deadline() {
-            Some(after) => match tokio::time::timeout(after, work).await {
-                Ok(result) => result,
-                Err(_) => Err(PgError::Timeout { after }),
-            },
-            None => work.await,
+        let mut work = std::pin::pin!(work(client));
+        let (line, deadline) = (self.conn.line(), self.conn.deadline());
+        let began = Instant::now();
+        let left = || deadline.map_or(Duration::MAX, |after| after.saturating_sub(began.elapsed()));
+        loop {
+            if let Ok(result) = tokio::time::timeout(left().min(line.patience()), &mut work).await {
+                return result;
+            }
+            // The connection that does not answer cannot tell a long statement from a dead network; a new one can.
+            let lost = tokio::select! {
+                biased;
+                result = &mut work => return result,
+                () = tokio::time::sleep(left()) => deadline,
+                reachable = line.is_reachable() => if reachable { None } else { Some(began.elapsed()) },
+            };
+            if let Some(after) = lost {
+                return Err(PgError::Timeout { after });
+            }
         }
     }
 

@@ -107,6 +107,10 @@ impl PgError {
         PgError::Connect { message: format!("no connection within {after:?}"), sqlstate: None }
     }
 
+    pub(crate) fn unreachable(why: &str) -> PgError {
+        PgError::Connect { message: why.to_owned(), sqlstate: None }
+    }
+
     pub(crate) fn pool(error: PoolError, wait: Duration, connect: Duration) -> PgError {
         match error {
             PoolError::Timeout(TimeoutType::Wait) => PgError::PoolWait { waited: wait },

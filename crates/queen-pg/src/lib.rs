@@ -11,6 +11,7 @@ mod classify;
 mod conn;
 mod deadline;
 mod error;
+mod line;
 mod options;
 mod pipeline;
 mod pool;

@@ -1,10 +1,13 @@
 use crate::conn::{Conn, Session};
 use crate::error::PgError;
+use crate::line::Line;
 use crate::options::PgOptions;
 use crate::session::{self, Opener};
 use crate::tls::Connector;
-use deadpool_postgres::{Manager, ManagerConfig, QueueMode, RecyclingMethod, Runtime, Timeouts};
-use std::sync::Arc;
+use deadpool_postgres::{
+    Manager, ManagerConfig, PoolError, QueueMode, RecyclingMethod, Runtime, TimeoutType, Timeouts,
+};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// A bounded set of connections to one database, opened when first needed. Cheap to clone; all clones are one pool.
 #[derive(Clone)]
@@ -14,8 +17,10 @@ pub struct Pool {
 
 struct Shared {
     options: PgOptions,
-    opener: Opener,
+    line: Arc<Line>,
     connections: deadpool_postgres::Pool,
+    /// Why nobody gets a connection.
+    held: RwLock<Option<&'static str>>,
 }
 
 /// What the pool holds at this moment.
@@ -43,7 +48,8 @@ impl Pool {
         let opener = Opener::new(&options, connector.clone());
         let config = session::config(&options, &connector, &options.application_name);
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_connect(config, opener.clone(), recycling);
+        let line = Arc::new(Line::new(&options, opener.clone(), &config));
+        let manager = Manager::from_connect(config, opener, recycling);
         let connections = deadpool_postgres::Pool::builder(manager)
             .max_size(options.pool_size.max(1))
             // The session that worked last has its plans and its part of the caches warm.
@@ -56,40 +62,68 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|e| PgError::Connect { message: e.to_string(), sqlstate: None })?;
-        Ok(Pool { shared: Arc::new(Shared { options, opener, connections }) })
+        Ok(Pool { shared: Arc::new(Shared { options, line, connections, held: RwLock::new(None) }) })
     }
 
     /// A free connection, or a new one while the pool is not full.
     ///
-    /// Takes at most [`PgOptions::pool_wait`] plus [`PgOptions::connect_timeout`]. Cancel safe.
+    /// Takes at most [`PgOptions::pool_wait`] plus [`PgOptions::connect_timeout`]. While the database does not answer at
+    /// all, one caller a second finds out whether it does again, and the others fail at once. Cancel safe.
     ///
     /// # Errors
     /// [`PgError::PoolWait`], [`PgError::Connect`], or [`PgError::Closed`] after [`Pool::close`].
     pub async fn get(&self) -> Result<Conn, PgError> {
         let shared = &self.shared;
-        let client = shared
-            .connections
-            .get()
-            .await
-            .map_err(|e| PgError::pool(e, shared.options.pool_wait, shared.options.connect_timeout))?;
-        Ok(Conn::new(Session::Pooled(client), &shared.opener.connector, shared.options.statement_timeout))
+        if let Some(why) = *shared.held.read().unwrap_or_else(PoisonError::into_inner) {
+            return Err(PgError::unreachable(why));
+        }
+        let attempt = shared.line.admit()?;
+        if attempt.is_the_only_one() {
+            // Idle connections of before the silence may be as dead as it looks.
+            shared.connections.retain(|_, _| false);
+        }
+        let client = match shared.connections.get().await {
+            Ok(client) => client,
+            Err(error) => {
+                match error {
+                    PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => attempt.got_silence(),
+                    PoolError::Backend(_) => attempt.got_an_answer(),
+                    // The line was not tried.
+                    _ => drop(attempt),
+                }
+                return Err(PgError::pool(error, shared.options.pool_wait, shared.options.connect_timeout));
+            }
+        };
+        attempt.got_an_answer();
+        Ok(Conn::new(Session::Pooled(client), &shared.line, shared.options.statement_timeout))
     }
 
     /// A session outside the pool, closed when dropped.
     ///
-    /// Takes at most [`PgOptions::connect_timeout`]. Cancel safe. Works after [`Pool::close`] too.
+    /// Takes at most [`PgOptions::connect_timeout`]. Cancel safe. Works after [`Pool::close`] and [`Pool::hold`] too.
     ///
     /// # Errors
     /// [`PgError::Connect`].
     pub async fn connect(&self, application_name: &str) -> Result<Conn, PgError> {
         let shared = &self.shared;
-        let config = session::config(&shared.options, &shared.opener.connector, application_name);
+        let config = session::config(&shared.options, &shared.line.opener.connector, application_name);
         let limit = shared.options.connect_timeout;
-        let client = tokio::time::timeout(limit, shared.opener.open(&config))
+        let client = tokio::time::timeout(limit, shared.line.opener.open(&config))
             .await
             .map_err(|_| PgError::connect_timeout(limit))?
             .map_err(PgError::connect)?;
-        Ok(Conn::new(Session::Own(client), &shared.opener.connector, shared.options.statement_timeout))
+        shared.line.answered();
+        Ok(Conn::new(Session::Own(client), &shared.line, shared.options.statement_timeout))
+    }
+
+    /// From here on [`Pool::get`] fails at once with `why`, as it does when the database cannot be reached.
+    pub fn hold(&self, why: &'static str) {
+        *self.shared.held.write().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+
+    /// Undoes [`Pool::hold`].
+    pub fn release(&self) {
+        *self.shared.held.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// What the pool was made from.

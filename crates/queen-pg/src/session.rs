@@ -11,6 +11,9 @@ use tokio_postgres::{Client, Config, Error, NoTls, Socket};
 
 /// Idle time after which the kernel probes the other side, and how long sent bytes may stay unacknowledged.
 const TCP_PATIENCE: Duration = Duration::from_secs(30);
+/// Pause between two probes of the kernel that got no answer, and after how many of them the connection is lost.
+const TCP_PROBE_EVERY: Duration = Duration::from_secs(5);
+const TCP_PROBES: u32 = 3;
 /// How far the server's own statement timeout lies above the broker's deadline.
 const SERVER_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
 
@@ -83,6 +86,8 @@ pub(crate) fn config(options: &PgOptions, connector: &Connector, application_nam
         .connect_timeout(options.connect_timeout)
         .keepalives(true)
         .keepalives_idle(TCP_PATIENCE)
+        .keepalives_interval(TCP_PROBE_EVERY)
+        .keepalives_retries(TCP_PROBES)
         .tcp_user_timeout(TCP_PATIENCE);
     if let Some(password) = &options.password {
         config.password(password);

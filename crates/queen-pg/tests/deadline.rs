@@ -183,3 +183,56 @@ async fn a_closed_pool_hands_out_nothing() {
     assert!(matches!(pool.get().await, Err(PgError::Closed(_))));
     assert_eq!(support::number(&mut conn, "SELECT 1::bigint").await, 1);
 }
+
+/// The line is suspected after 2 s, and a new connection tells which of the two it is.
+#[tokio::test]
+async fn a_long_statement_is_left_alone_and_one_on_a_silent_line_is_not() {
+    let direct = options();
+    let proxy = support::Proxy::start(direct.host.clone(), direct.port).await;
+    let options = PgOptions {
+        host: "127.0.0.1".to_owned(),
+        port: proxy.port,
+        connect_timeout: Duration::from_secs(2),
+        ..direct
+    };
+    let pool = Pool::new(options).unwrap();
+    let mut conn = pool.get().await.unwrap();
+    let other = pool.get().await.unwrap();
+    conn.batch("SELECT pg_sleep(2.5)").await.unwrap();
+    drop(other);
+
+    proxy.hold_answers();
+    let began = Instant::now();
+    let error = conn.batch("SELECT 1").await.unwrap_err();
+    assert!(matches!(error, PgError::Timeout { .. }) && error.is_outcome_unknown(), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(8), "it took {:?}", began.elapsed());
+    // What one call has learnt the next one knows.
+    let began = Instant::now();
+    let error = pool.get().await.err().unwrap();
+    assert!(error.is_pool() && error.class() == FailureClass::Transient, "{error}");
+    assert!(began.elapsed() < Duration::from_millis(500), "it took {:?}", began.elapsed());
+
+    proxy.release_answers();
+    let end = Instant::now() + Duration::from_secs(10);
+    let mut conn = loop {
+        match pool.get().await {
+            Ok(conn) => break conn,
+            Err(error) => assert!(Instant::now() < end, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(support::number(&mut conn, "SELECT 7::bigint").await, 7);
+    assert_eq!(pool.status().size, 1, "the connections of before are gone");
+}
+
+#[tokio::test]
+async fn a_pool_that_is_held_gives_nothing_until_it_is_released() {
+    let pool = Pool::new(options()).unwrap();
+    pool.hold("not yet");
+    let error = pool.get().await.err().unwrap();
+    assert!(error.is_pool() && error.to_string().contains("not yet"), "{error}");
+    assert_eq!(error.class(), FailureClass::Transient);
+    pool.connect("beside").await.unwrap();
+    pool.release();
+    pool.get().await.unwrap();
+}

@@ -29,9 +29,11 @@ pub fn files() -> &'static [File] {
         "070_log_consumers.sql",
         "080_log_dlq.sql",
         "090_consumer_groups_metadata.sql",
-        "100_maintenance.sql",
-        "110_stats.sql",
-        "120_metrics.sql",
+        "100_hotlist_repairs.sql",
+        "110_message_traces.sql",
+        "120_maintenance.sql",
+        "130_stats.sql",
+        "140_metrics.sql",
     ];
     FILES
 }

@@ -12,11 +12,14 @@ pub mod sql;
 
 pub mod ack;
 pub mod admin;
+pub mod groups;
 mod lease;
 pub mod maintenance;
+pub mod messages;
 pub mod metrics;
 pub mod pop;
 pub mod stats;
+pub mod traces;
 mod transaction;
 
 use std::collections::HashMap;

@@ -73,8 +73,8 @@ impl From<queen_pg::PgError> for TxnFailure {
 }
 
 /// Pushes of one transaction, one lane per partition, repeats taken out.
-struct Lanes<'a> {
-    keys: Vec<&'a PartitionKey>,
+pub(crate) struct Lanes<'a> {
+    pub(crate) keys: Vec<&'a PartitionKey>,
     /// Positions of the pushes of each lane, in order.
     pushes: Vec<Vec<usize>>,
     /// The push that a repeated one stands for.
@@ -82,7 +82,7 @@ struct Lanes<'a> {
 }
 
 impl<'a> Lanes<'a> {
-    fn of(pushes: &'a [TxnPush]) -> Lanes<'a> {
+    pub(crate) fn of(pushes: &'a [TxnPush]) -> Lanes<'a> {
         let mut lanes =
             Lanes { keys: Vec::new(), pushes: Vec::new(), leader: Vec::with_capacity(pushes.len()) };
         let mut index: HashMap<&PartitionKey, usize> = HashMap::new();
@@ -189,7 +189,7 @@ impl Storage {
     }
 
     /// Appends every lane inside the transaction; the ids of the lanes' partitions come back.
-    async fn append(
+    pub(crate) async fn append(
         &self,
         tx: &mut Tx<'_>,
         pushes: &[TxnPush],
@@ -263,16 +263,16 @@ impl Storage {
 }
 
 /// Pushes of a transaction that is not committed yet.
-struct Appended {
+pub(crate) struct Appended {
     /// The partitions of the lanes.
-    ids: Vec<PartitionId>,
-    outgoing: Vec<Outgoing>,
+    pub(crate) ids: Vec<PartitionId>,
+    pub(crate) outgoing: Vec<Outgoing>,
     /// `None` without pushes.
-    answers: Option<Answers>,
+    pub(crate) answers: Option<Answers>,
 }
 
 /// Why the pushes of a transaction were not appended.
-enum NotAppended {
+pub(crate) enum NotAppended {
     Failed(StorageError),
     Repeats(Vec<(usize, (PartitionId, Offset))>),
 }

@@ -14,5 +14,5 @@ pub use class::FailureClass;
 pub use id::{LeaseId, MessageId, Offset, PartitionId, QueueId, TenantId, Uuid};
 pub use name::{Group, NameError, Namespace, PartitionName, QueueName, Task, TransactionId};
 pub use options::{OptionsEdit, QueueOptions, RetryBackoff};
-pub use status::{AckStatus, PushStatus, StartPoint, SubscriptionMode};
+pub use status::{AckStatus, MessageStatus, PushStatus, StartPoint, SubscriptionMode};
 pub use time::{Timestamp, TimestampError};

@@ -25,6 +25,44 @@ impl PushStatus {
     }
 }
 
+/// What a stored message is to its consumers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MessageStatus {
+    /// Some consumer has it ahead of it.
+    Pending,
+    /// Under a live lease.
+    Processing,
+    /// Every consumer is done with it.
+    Completed,
+    /// It was given up.
+    DeadLetter,
+}
+
+impl MessageStatus {
+    /// All of them.
+    pub const ALL: [MessageStatus; 4] = [
+        MessageStatus::Pending,
+        MessageStatus::Processing,
+        MessageStatus::Completed,
+        MessageStatus::DeadLetter,
+    ];
+
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MessageStatus::Pending => "pending",
+            MessageStatus::Processing => "processing",
+            MessageStatus::Completed => "completed",
+            MessageStatus::DeadLetter => "dead_letter",
+        }
+    }
+
+    /// Reads the wire word.
+    pub fn parse(word: &str) -> Option<MessageStatus> {
+        MessageStatus::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+}
+
 /// What a consumer says of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AckStatus {

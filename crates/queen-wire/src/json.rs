@@ -108,6 +108,17 @@ impl<'a> Object<'a> {
         self.out
     }
 
+    /// As [`Object::key`], for a key that is data.
+    pub(crate) fn text_key(&mut self, key: &str) -> &mut Vec<u8> {
+        if !self.first {
+            self.out.push(b',');
+        }
+        self.first = false;
+        string(self.out, key);
+        self.out.push(b':');
+        self.out
+    }
+
     pub(crate) fn str(&mut self, key: &str, value: &str) -> &mut Self {
         string(self.key(key), value);
         self
@@ -133,17 +144,6 @@ impl<'a> Object<'a> {
         let value = if value.is_finite() { value } else { 0.0 };
         raw(self.key(key), &value.to_string());
         self
-    }
-
-    /// Writes a key that is no literal of this crate; the caller writes its value into what is returned.
-    pub(crate) fn text_key(&mut self, key: &str) -> &mut Vec<u8> {
-        if !self.first {
-            self.out.push(b',');
-        }
-        self.first = false;
-        string(self.out, key);
-        self.out.push(b':');
-        self.out
     }
 
     pub(crate) fn bool(&mut self, key: &str, value: bool) -> &mut Self {

@@ -10,8 +10,11 @@ mod body;
 mod configure;
 mod dlq;
 mod error;
+mod groups;
+mod internal;
 mod json;
 mod lease;
+mod messages;
 mod percent;
 mod pop;
 mod push;
@@ -20,6 +23,7 @@ mod resources;
 mod status;
 mod status_query;
 mod system;
+mod traces;
 mod transaction;
 
 pub use ack::{Ack, AckLine, AckRequest, ack_answer};
@@ -31,7 +35,18 @@ pub use body::BodyError;
 pub use configure::{ConfigureRequest, configured};
 pub use dlq::{DlqLine, DlqQuery, dlq_page};
 pub use error::{error_body, error_with_code, pop_refusal};
+pub use groups::{
+    CursorLine, GroupLine, SeekLine, SeekTarget, group_deleted, group_detail, group_list, lagging,
+    min_lag_seconds, seek_partition, seek_queue, seek_refused, sought, subscription_changed,
+    subscription_from,
+};
+pub use internal::{logged_out, no_mesh, notified, notify, operator};
 pub use lease::{extend_seconds, lease_extended};
+pub use messages::{
+    BrowseLine, MessageCore, MessageGroup, MessageLines, MessagesQuery, ModeLine, ReplayLine,
+    dead_letters_deleted, message, messages, no_dead_letter, no_record, purge_query, purged, replay_failed,
+    replayed,
+};
 pub use percent::{InvalidUtf8, decode_segment};
 pub use pop::{MessageLine, PartitionLine, PopQuery, PopWriter};
 pub use push::{PushItem, PushLine, PushRequest, push_answer};
@@ -47,6 +62,10 @@ pub use status::{
 };
 pub use status_query::StatusQuery;
 pub use system::{Readiness, health, livez, metrics_zero, readyz, status};
+pub use traces::{
+    TraceLine, TraceNameLine, TraceRequest, trace_names, trace_page, traced, traces_by_name,
+    traces_of_message,
+};
 pub use transaction::{
     TransactionRequest, TransactionRequestError, TxnLine, TxnOperation, transaction_committed,
     transaction_refused,

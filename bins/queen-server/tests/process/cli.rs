@@ -44,7 +44,8 @@ fn help_version_and_mistakes() {
 #[test]
 fn without_a_database_it_does_not_start() {
     // Nobody can listen on port 1 but root, and nobody does.
-    let (code, _, err) = run(&[], &[("PG_HOST", "127.0.0.1"), ("PG_PORT", "1")]);
+    let (code, _, err) =
+        run(&[], &[("PG_HOST", "127.0.0.1"), ("PG_PORT", "1"), ("QUEEN_BOOT_WITHOUT_DB", "off")]);
     assert_eq!(code, Some(1));
     assert!(err.contains("cannot start on the database 127.0.0.1:1/postgres"), "{err}");
     assert!(err.contains("Connection refused"), "{err}");

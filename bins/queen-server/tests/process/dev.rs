@@ -14,7 +14,7 @@ fn directory() -> TempDir {
 }
 
 /// Small, so that the cluster is made quickly.
-const ENV: [(&str, &str); 2] = [("DB_POOL_SIZE", "8"), ("QUEEN_BIND_ADDR", "127.0.0.1")];
+const ENV: [(&str, &str); 1] = [("DB_POOL_SIZE", "8")];
 
 /// A dev broker on a free port.
 struct Dev {
@@ -28,6 +28,8 @@ impl Dev {
     fn start(dir: &Path, more: &[&str]) -> Dev {
         let data = dir.to_str().unwrap();
         let mut program = Program::start(&[&["dev", "--data", data, "--port", "0"], more].concat(), &ENV);
+        // Nothing was said about the address.
+        assert!(program.line_with("listening").contains(" addr=127.0.0.1:"));
         let line = program.line_with(" is ready: ");
         let addr = between(&line, "http://", " ").parse().unwrap();
         let pid_file = dir.join("postgres/pgdata/postmaster.pid");

@@ -4,5 +4,9 @@
 
 mod cli;
 mod dev;
+mod health;
+mod outage;
 mod program;
 mod serve;
+mod settings;
+mod shutdown;

@@ -1,40 +1,9 @@
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 
-use queen_testkit::TestDb;
 use rustix::process::Signal;
 
 use crate::program::{Program, endless_request, http, run, try_http, wait_until};
-
-/// The variables that name a test database and a port.
-struct Settings(Vec<(&'static str, String)>);
-
-impl Settings {
-    fn new(db: &TestDb, port: u16) -> Settings {
-        let pg = db.options();
-        Settings(vec![
-            ("PG_HOST", pg.host),
-            ("PG_PORT", pg.port.to_string()),
-            ("PG_USER", pg.user),
-            ("PG_PASSWORD", pg.password.unwrap_or_default()),
-            ("PG_DATABASE", pg.database),
-            ("DB_POOL_SIZE", "4".to_owned()),
-            ("QUEEN_BIND_ADDR", "127.0.0.1".to_owned()),
-            ("PORT", port.to_string()),
-        ])
-    }
-
-    fn pairs(&self) -> Vec<(&str, &str)> {
-        self.0.iter().map(|(name, value)| (*name, value.as_str())).collect()
-    }
-}
-
-fn loopback(port: u16) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], port))
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind(loopback(0)).unwrap().local_addr().unwrap().port()
-}
+use crate::settings::{Settings, free_port, loopback};
 
 #[tokio::test]
 async fn it_applies_the_schema_serves_and_ends_on_a_signal() {
@@ -42,7 +11,7 @@ async fn it_applies_the_schema_serves_and_ends_on_a_signal() {
     let port = free_port();
     let mut program = Program::start(&[], &Settings::new(&db, port).pairs());
     program.line_with("listening");
-    assert_eq!(http(loopback(port), "GET", "/readyz?strict=1", "").0, 200);
+    wait_until("the schema", || http(loopback(port), "GET", "/readyz?strict=1", "").0 == 200);
     program.signal(Signal::HUP);
     program.line_with("SIGHUP is ignored");
     assert_eq!(http(loopback(port), "GET", "/health", "").0, 200);

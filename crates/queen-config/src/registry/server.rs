@@ -21,10 +21,17 @@ pub(super) const VARIABLES: &[Variable] = &[
         .like("queen-1")
         .doc("Name of this broker among its peers, in metrics rows and in `pg_stat_activity`. Distinct per broker."),
     boolean("QUEEN_BOOT_WITHOUT_DB", "server.boot_without_db", true)
-        .doc("Start without a database and serve what can be served until it comes."),
+        .live()
+        .doc(
+            "Start although the database is away, and apply the schema when it comes; until then calls fail as in an \
+             outage. Off: a database that is away ends the start.",
+        ),
     int("QUEEN_SHUTDOWN_TIMEOUT_MS", "server.shutdown_timeout_ms", 25_000, 0, 3_600_000)
         .live()
-        .doc("How long requests in flight may take at a shutdown before their connections are dropped."),
+        .doc(
+            "How long a shutdown may take, the drain delay included, before the connections of requests in flight are \
+             dropped. Keep it some seconds below the grace period of whoever kills the process.",
+        ),
     int("QUEEN_DRAIN_DELAY_MS", "server.drain_delay_ms", 0, 0, 3_600_000)
         .live()
         .like("5000")

@@ -17,7 +17,7 @@ fn the_banner_names_values_and_origins_and_masks_secrets() {
     assert_eq!(
         banner[0],
         "config: server port=7001 (env PORT) bind_addr=127.0.0.1 (env QUEEN_BIND_ADDR) max_body_bytes=67108864 \
-         id=web-1 (env HOSTNAME) shutdown_timeout_ms=25000 drain_delay_ms=0 QUEEN_CONFIG_FILE=<unset>"
+         id=web-1 (env HOSTNAME) boot_without_db=true shutdown_timeout_ms=25000 drain_delay_ms=0 QUEEN_CONFIG_FILE=<unset>"
     );
     assert!(banner[1].starts_with(
         "config: postgres host=localhost port=5432 user=postgres password=<set:7 chars> (env PG_PASSWORD) "

@@ -15,6 +15,8 @@ fn defaults_are_those_of_the_crates() {
     let expected = queen_core::BrokerOptions {
         server_id: "q-1".to_owned(),
         pg: queen_pg::PgOptions { application_name: "queen/q-1".to_owned(), ..broker.pg.clone() },
+        // Whoever starts a broker as a library wants to know at once.
+        degraded_start: true,
         ..broker
     };
     assert_eq!(format!("{:?}", config.broker), format!("{expected:?}"));
@@ -32,6 +34,7 @@ fn every_live_variable_arrives() {
         ("QUEEN_SERVER_ID", "q-9"),
         ("QUEEN_SHUTDOWN_TIMEOUT_MS", "1500"),
         ("QUEEN_DRAIN_DELAY_MS", "250"),
+        ("QUEEN_BOOT_WITHOUT_DB", "off"),
         ("PG_HOST", "127.0.0.1"),
         ("PG_PORT", "5433"),
         ("PG_USER", "u"),
@@ -76,6 +79,7 @@ fn every_live_variable_arrives() {
     assert_eq!(config.http.pop_max_timeout, Duration::ZERO);
     assert_eq!(config.http.shutdown_timeout, Duration::from_millis(1500));
     assert_eq!(config.http.drain_delay, Duration::from_millis(250));
+    assert!(!config.broker.degraded_start && ok(&[]).config.broker.degraded_start);
     let broker = config.broker;
     assert_eq!(broker.server_id, "q-9");
     assert!(!broker.apply_schema && broker.schema_mismatch_warn);

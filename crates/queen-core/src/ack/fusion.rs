@@ -95,7 +95,7 @@ fn fly(inner: &Arc<Inner>) {
         let Some(bundle) = inner.ack_fusion.waiting.lock().take() else { return };
         let flight = Flight::new(inner, &bundle);
         let storage = inner.storage.clone();
-        inner.tasks.spawn(async move {
+        inner.spawn(async move {
             let (batches, waiting) = fold(bundle);
             let verdicts = flush(&flight.inner, &storage, &batches).await;
             // The next flush may start before the answers of this one are out.

@@ -137,6 +137,20 @@ impl HotLists {
         }
     }
 
+    /// Drops what is known of a group on a queue, because its cursors moved: its next pop makes a new ring and walks.
+    pub(crate) fn forget_group(&self, tenant: TenantId, queue: &QueueName, group: &Group) {
+        if let Some(hot) = self.get(tenant, queue) {
+            hot.list.lock().drop_ring(group);
+        }
+    }
+
+    /// Makes every ring of a queue walk again before a pop takes it for empty.
+    pub(crate) fn distrust(&self, tenant: TenantId, queue: &QueueName) {
+        if let Some(hot) = self.get(tenant, queue) {
+            hot.walks.owe_all();
+        }
+    }
+
     /// Drops rings that no pop came to, and hot lists without work that nothing happened to, for as long.
     pub(crate) fn sweep(&self, idle: Duration) {
         let now = self.now();

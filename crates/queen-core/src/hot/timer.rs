@@ -5,10 +5,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use queen_hotlist::Millis;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
 use super::Hot;
 use crate::broker::Inner;
+use crate::supervise::Beat;
 
 /// Shortest pause between two looks at the hot lists: what is due within it is taken together.
 const STEP: Duration = Duration::from_millis(20);
@@ -62,8 +62,8 @@ impl Timer {
     }
 }
 
-/// Makes ready what is due, until `stop` or until the broker is gone.
-pub(crate) async fn run(inner: Weak<Inner>, timer: Arc<Timer>, stop: CancellationToken) {
+/// Makes ready what is due, until the broker is gone.
+pub(crate) async fn run(inner: Weak<Inner>, timer: Arc<Timer>, beat: Beat) {
     loop {
         let pause = {
             let Some(inner) = inner.upgrade() else { return };
@@ -74,16 +74,16 @@ pub(crate) async fn run(inner: Weak<Inner>, timer: Arc<Timer>, stop: Cancellatio
             }
             if ready.is_empty() { (next != Millis::NEVER).then(|| next.since(now)) } else { Some(STEP) }
         };
+        match pause {
+            Some(pause) => beat.within(pause),
+            None => beat.idle(),
+        }
         tokio::select! {
-            () = stop.cancelled() => return,
             () = timer.sooner.notified() => {}
             () = sleep(pause) => continue,
         }
         // What was announced together is looked at together.
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(STEP) => {}
-        }
+        tokio::time::sleep(STEP).await;
     }
 }
 

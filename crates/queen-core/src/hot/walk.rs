@@ -58,15 +58,19 @@ pub(crate) enum Progress {
 }
 
 /// A walk under way, to wait for.
-pub(crate) struct Underway(watch::Receiver<Progress>);
+pub(crate) struct Underway {
+    progress: watch::Receiver<Progress>,
+    /// It is of the ring asked for, and not of an earlier life of it.
+    pub(crate) ours: bool,
+}
 
 impl Underway {
     /// Waits for a page; false when the walk has ended and everything is on the ring.
     pub(crate) async fn page(&mut self) -> Result<bool, Arc<StorageError>> {
-        if matches!(&*self.0.borrow(), Progress::Running) && self.0.changed().await.is_err() {
+        if matches!(&*self.progress.borrow(), Progress::Running) && self.progress.changed().await.is_err() {
             return Ok(false);
         }
-        match &*self.0.borrow_and_update() {
+        match &*self.progress.borrow_and_update() {
             Progress::Running => Ok(true),
             Progress::Done => Ok(false),
             Progress::Failed(error) => Err(error.clone()),
@@ -103,6 +107,13 @@ impl Walks {
         }
     }
 
+    /// Makes the next walk of every ring due.
+    pub(super) fn owe_all(&self) {
+        for walker in self.by_group.lock().values() {
+            walker.last.lock().ended = None;
+        }
+    }
+
     pub(super) fn forget_all_but(&self, keep: impl Fn(&Group) -> bool) {
         self.by_group.lock().retain(|group, walker| keep(group) || walker.last.lock().running);
     }
@@ -131,7 +142,7 @@ pub(crate) fn underway(
         last.ring = Some(ring);
         walker.progress.send_replace(Progress::Running);
         let (inner_task, hot, group, walker) = (inner.clone(), hot.clone(), group.clone(), walker.clone());
-        inner.tasks.spawn(async move {
+        inner.spawn(async move {
             let mut end = End { walker, started: Instant::now(), progress: None };
             let result = walk(&inner_task, &hot, ring, queue, &group, &end.walker).await;
             end.progress = Some(match result {
@@ -143,7 +154,7 @@ pub(crate) fn underway(
             });
         });
     }
-    Ok(Some(Underway(walker.progress.subscribe())))
+    Ok(Some(Underway { progress: walker.progress.subscribe(), ours: last.ring == Some(ring) }))
 }
 
 /// Ends a walk whatever happens to its task.

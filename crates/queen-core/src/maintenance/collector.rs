@@ -8,34 +8,28 @@ use queen_admission::Lane;
 use queen_storage::StorageError;
 use queen_storage::metrics::{ParkedCount, Process, QueueTally};
 use queen_types::{QueueName, TenantId};
-use tokio_util::sync::CancellationToken;
 
+use super::WORK;
 use super::tally::State;
 use crate::broker::Inner;
+use crate::supervise::Beat;
 
-/// Writes rows until `stop`, or until the broker is gone, and the last one then.
-pub(crate) async fn collect(inner: Weak<Inner>, stop: CancellationToken) {
-    let Some(every) = inner.upgrade().and_then(|inner| inner.options.maintenance.metrics_flush) else {
-        return;
-    };
+/// Writes rows until the broker is gone.
+pub(crate) async fn collect(inner: Weak<Inner>, every: Duration, beat: Beat) {
     let mut cpu = cpu_micros();
     let mut at = Instant::now();
     loop {
         let began = Instant::now();
-        let stopping = tokio::select! {
-            () = stop.cancelled() => true,
-            () = tokio::time::sleep(every) => false,
-        };
+        beat.idle();
+        tokio::time::sleep(every).await;
         let late = began.elapsed().saturating_sub(every);
         let Some(inner) = inner.upgrade() else { return };
+        beat.within(WORK);
         let now = cpu_micros();
         let process = process(&inner, late, cpu.zip(now), at.elapsed());
         (cpu, at) = (now, Instant::now());
         if let Err(error) = flush(&inner, process).await {
             tracing::debug!(target: "metrics", %error, "a row of metrics was not written; its counts are lost");
-        }
-        if stopping {
-            return;
         }
     }
 }

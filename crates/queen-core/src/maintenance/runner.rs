@@ -8,10 +8,10 @@ use queen_storage::StorageError;
 use queen_storage::maintenance::{Claimed, Task};
 use queen_types::TenantId;
 use rand::Rng;
-use tokio_util::sync::CancellationToken;
 
 use super::{STATS_LIMIT, refresh_stats, retention};
 use crate::broker::Inner;
+use crate::supervise::Beat;
 
 /// A lease is short and renewed while its task runs, so that a dead holder is soon outlived.
 const LEASE: Duration = Duration::from_secs(60);
@@ -40,30 +40,22 @@ struct Runner {
     led: Vec<(Task, Instant)>,
 }
 
-/// Runs until `stop`, or until the broker is gone.
-pub(crate) async fn run(inner: Weak<Inner>, stop: CancellationToken) {
+/// Runs until the broker is gone.
+pub(crate) async fn run(inner: Weak<Inner>, beat: Beat) {
     let tasks = match inner.upgrade() {
         Some(inner) => tasks(&inner),
         None => return,
     };
-    if tasks.is_empty() {
-        return;
-    }
     let mut runner = Runner { tasks, tail: None, resting: Vec::new(), led: Vec::new() };
     let mut declared = false;
     // Brokers that start together do not go on together.
     let mut pause = Duration::from_millis(rand::rng().random_range(50..1_000)).min(runner.shortest());
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
+        beat.idle();
+        tokio::time::sleep(pause).await;
         let Some(inner) = inner.upgrade() else { return };
-        let round = tokio::select! {
-            () = stop.cancelled() => return,
-            round = runner.round(&inner, &mut declared, &stop) => round,
-        };
-        pause = round.unwrap_or_else(|error| {
+        beat.within(STATS_LIMIT);
+        pause = runner.round(&inner, &mut declared).await.unwrap_or_else(|error| {
             tracing::debug!(target: "retention", %error, "background tasks are tried again later");
             PAUSE
         });
@@ -92,12 +84,7 @@ impl Runner {
     }
 
     /// One round; how long to sleep after it.
-    async fn round(
-        &mut self,
-        inner: &Inner,
-        declared: &mut bool,
-        stop: &CancellationToken,
-    ) -> Result<Duration, StorageError> {
+    async fn round(&mut self, inner: &Inner, declared: &mut bool) -> Result<Duration, StorageError> {
         let holder = &inner.options.server_id;
         if !*declared {
             inner.storage.declare_tasks(&self.tasks).await?;
@@ -122,7 +109,7 @@ impl Runner {
         if !claimed.is_empty() {
             let mut ended = Vec::with_capacity(claimed.len());
             for task in claimed {
-                let finished = !stop.is_cancelled() && self.run(inner, task, holder).await;
+                let finished = self.run(inner, task, holder).await;
                 ended.push((task, finished));
                 let period = self.tasks.iter().find(|(t, _)| *t == task.task).map(|(_, period)| *period);
                 next = next.min(if finished { period.unwrap_or(SLEEP_MAX) } else { PAUSE });

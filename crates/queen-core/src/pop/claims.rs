@@ -113,7 +113,7 @@ fn fly(inner: &Arc<Inner>) {
         }
         let ending = Ending(Arc::downgrade(inner));
         let inner = inner.clone();
-        inner.clone().tasks.spawn(async move {
+        inner.clone().spawn(async move {
             let mut claims = Vec::with_capacity(flight.len());
             let mut asked = Vec::with_capacity(flight.len());
             for Waiting { job, answer } in flight {

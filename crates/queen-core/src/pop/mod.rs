@@ -1,8 +1,10 @@
 //! Popping: find candidates, claim, deliver; when there is nothing, park and look again when woken.
 
 mod claims;
+mod fatten;
 mod guard;
 mod plan;
+mod poison;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,14 +51,17 @@ impl Broker {
         } else {
             request.start.unwrap_or(self.inner.options.default_subscription.into())
         };
-        let answer = match self.look(tenant, &request, start, Moment::First).await? {
+        // A wait beyond any calendar is one without end.
+        let deadline = request.wait.and_then(|wait| Instant::now().checked_add(self.bounded(wait)));
+        let answer = match self.look(tenant, &request, start, Moment::First, deadline).await? {
             Look::Messages(answer) => answer,
             Look::Nothing { absent } => match request.wait {
                 // A partition that was not there when the pop came has no message from before it.
-                Some(wait) => {
-                    self.park(tenant, &request, if absent { StartPoint::All } else { start }, wait).await?
+                Some(wait) if !wait.is_zero() => {
+                    let start = if absent { StartPoint::All } else { start };
+                    self.park(tenant, &request, start, deadline).await?
                 }
-                None => PopAnswer::empty(),
+                _ => PopAnswer::empty(),
             },
         };
         metrics::counter!("queen_process_pop_messages_total").increment(answer.len() as u64);
@@ -68,28 +73,28 @@ impl Broker {
         Ok(answer)
     }
 
+    fn bounded(&self, wait: Duration) -> Duration {
+        let ceiling = self.inner.options.pop_max_timeout;
+        if ceiling.is_zero() { wait } else { wait.min(ceiling) }
+    }
+
     /// Waits in line. Holds no connection, slot or lock while it does.
     async fn park(
         &self,
         tenant: TenantId,
         request: &PopRequest,
         start: StartPoint,
-        wait: Duration,
+        deadline: Option<Instant>,
     ) -> Result<PopAnswer, Error> {
-        let ceiling = self.inner.options.pop_max_timeout;
-        let wait = if ceiling.is_zero() { wait } else { wait.min(ceiling) };
-        // A wait beyond any calendar is one without end.
-        let deadline = Instant::now().checked_add(wait);
-        if wait.is_zero() {
-            return Ok(PopAnswer::empty());
-        }
         let mut ticket = self.stand(tenant, request).await?;
         loop {
             if self.inner.draining.load(Ordering::Relaxed) {
                 return Ok(PopAnswer::empty());
             }
             ticket.arm();
-            if let Look::Messages(answer) = self.look(tenant, request, start, Moment::Parked).await? {
+            if let Look::Messages(answer) =
+                self.look(tenant, request, start, Moment::Parked, deadline).await?
+            {
                 return Ok(answer);
             }
             let woken = match deadline {
@@ -101,7 +106,7 @@ impl Broker {
             };
             if !woken {
                 // What nobody announced is found now at the latest, and an outage does not pass for an idle queue.
-                return match self.look(tenant, request, start, Moment::Last).await? {
+                return match self.look(tenant, request, start, Moment::Last, deadline).await? {
                     Look::Messages(answer) => Ok(answer),
                     Look::Nothing { .. } => Ok(PopAnswer::empty()),
                 };
@@ -127,11 +132,12 @@ impl Broker {
         request: &PopRequest,
         start: StartPoint,
         moment: Moment,
+        deadline: Option<Instant>,
     ) -> Result<Look, Error> {
         let can_wait = request.wait.is_some() && moment != Moment::Last;
         match &request.target {
             PopTarget::Queue(queue) if self.inner.options.hotlist => {
-                self.look_on_list(tenant, queue, request, start, can_wait).await
+                self.look_on_list(tenant, queue, request, start, can_wait.then_some(deadline)).await
             }
             PopTarget::Queue(queue) => {
                 self.look_by_scan(tenant, request, || self.plan_queue(tenant, queue, request, start)).await
@@ -201,15 +207,16 @@ impl Broker {
         Ok(Look::Nothing { absent: false })
     }
 
-    /// Looks at what the hot list has ready, and walks the queue when it has nothing and a walk is due.
+    /// `waits`: the pop can wait, until an instant or without end. Looks at what the hot list has ready, and walks the queue when it has nothing and a walk is due.
     async fn look_on_list(
         &self,
         tenant: TenantId,
         queue: &QueueName,
         request: &PopRequest,
         start: StartPoint,
-        can_wait: bool,
+        waits: Option<Option<Instant>>,
     ) -> Result<Look, Error> {
+        let can_wait = waits.is_some();
         let inner = &self.inner;
         let group = &request.group;
         let (id, seed) = inner.caches.registration(&inner.storage, tenant, queue, group, start).await?;
@@ -222,7 +229,9 @@ impl Broker {
         let mut walk = None;
         let mut walked = false;
         let mut claims = 0;
+        let mut fatten = fatten::Hold::of(request, &row.options, waits);
         loop {
+            fatten.wait(inner, &hot, ring).await;
             while let Some(checked_out) =
                 Guard::take(inner, &hot, ring, width, u64::from(request.batch.max(1)))
             {
@@ -245,7 +254,12 @@ impl Broker {
                     Some(underway) => walk = Some(underway),
                     None => return Ok(Look::Nothing { absent: false }),
                 },
-                Some(underway) => walked = !underway.page().await?,
+                Some(underway) => match (underway.page().await?, underway.ours) {
+                    (true, _) => {}
+                    (false, true) => walked = true,
+                    // The walk of a ring that is gone, as after a seek; ours comes next.
+                    (false, false) => walk = None,
+                },
             }
         }
     }
@@ -292,18 +306,16 @@ impl Broker {
         if delivery.damaged > 0 {
             metrics::counter!("queen_segment_decode_errors_total").increment(delivery.damaged as u64);
         }
-        if let Some(guard) = guard {
-            guard.keep();
-        }
         if !delivery.corrected.is_empty() {
             self.note_corrections(plan, &delivery, &request.group, origin.as_ref());
         }
         if delivery.partitions.is_empty() {
+            guard.into_iter().for_each(LeaseGuard::keep);
             return Ok(if delivery.claimed { Claimed::OnlyDamage } else { Claimed::Nothing });
         }
         let ends: Vec<(Offset, Option<Tid>)> =
             delivery.partitions.iter().map(|d| (d.batch_end, d.row)).collect();
-        let partitions: Vec<PartitionBatch> =
+        let mut partitions: Vec<PartitionBatch> =
             delivery.partitions.into_iter().map(|d| batch(d, plan)).collect();
         if let Some(lease) = &lease {
             let lasts = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
@@ -316,6 +328,11 @@ impl Broker {
                 .collect();
             let origin = origin.map(|(_, ring, claim)| (ring, claim));
             inner.leases.put(lease.clone(), tenant, request.group.clone(), parts, lasts, origin);
+            self.give_up_poison(tenant, &request.group, lease, plan, &mut partitions).await;
+        }
+        guard.into_iter().for_each(LeaseGuard::keep);
+        if partitions.is_empty() {
+            return Ok(Claimed::OnlyDamage);
         }
         Ok(Claimed::Messages(PopAnswer { lease, partitions }))
     }
@@ -382,7 +399,7 @@ enum Look {
 
 enum Claimed {
     Messages(PopAnswer),
-    /// Everything claimed was undecodable and has been filed.
+    /// Everything claimed has been filed as dead letters: it was undecodable, or delivered too often.
     OnlyDamage,
     Nothing,
 }

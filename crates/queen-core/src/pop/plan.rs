@@ -19,6 +19,8 @@ use crate::{Broker, Error};
 pub(super) struct Plan {
     pub(super) candidates: Vec<Candidate>,
     names: HashMap<PartitionId, (QueueName, PartitionName)>,
+    /// How often a message may be delivered, where that is bounded.
+    attempts: HashMap<PartitionId, u32>,
 }
 
 impl Plan {
@@ -48,6 +50,11 @@ impl Plan {
         self.names.get(&partition).map(|(queue, _)| queue)
     }
 
+    /// How often a message of a partition may be delivered, if that is bounded.
+    pub(super) fn attempts_max(&self, partition: PartitionId) -> Option<u32> {
+        self.attempts.get(&partition).copied()
+    }
+
     fn add(
         &mut self,
         partition: PartitionId,
@@ -59,6 +66,9 @@ impl Plan {
     ) {
         self.candidates.push(candidate(partition, request, &row.options, seed));
         self.names.insert(partition, (queue.clone(), name));
+        if let Ok(most @ 1..) = u32::try_from(row.options.max_delivery_attempts) {
+            self.attempts.insert(partition, most);
+        }
     }
 }
 

@@ -4,12 +4,16 @@ mod ack;
 mod analytics;
 mod configure;
 mod dlq;
+mod groups;
+mod internal;
 mod lease;
+mod messages;
 mod pop;
 mod push;
 mod queues;
 mod status;
 mod system;
+mod traces;
 mod transaction;
 
 use bytes::Bytes;
@@ -73,6 +77,30 @@ pub(crate) async fn dispatch(app: &App, endpoint: Endpoint, call: Call<'_>) -> R
         Endpoint::RetentionSeries => analytics::retention(app, call).await,
         Endpoint::PostgresStats => analytics::postgres_stats(app).await,
         Endpoint::Dlq => dlq::list(app, call).await,
+        Endpoint::DlqPurge => messages::purge(app, call).await,
+        Endpoint::DlqReplay => messages::replay_record(app, call).await,
+        Endpoint::Messages => messages::list(app, call).await,
+        Endpoint::MessageDetail => messages::detail(app, call).await,
+        Endpoint::MessageDelete => messages::delete(app, call).await,
+        Endpoint::MessageRetry => messages::retry(app, call).await,
+        Endpoint::TraceAdd => traces::add(app, call).await,
+        Endpoint::TraceNames => traces::names(app, call).await,
+        Endpoint::TracesByName => traces::by_name(app, call).await,
+        Endpoint::TracesOfMessage => traces::of_message(app, call).await,
+        Endpoint::Groups => groups::list(app, call).await,
+        Endpoint::GroupsLagging => groups::lagging(app, call).await,
+        Endpoint::GroupDetail => groups::detail(app, call).await,
+        Endpoint::GroupDelete => groups::delete(app, call).await,
+        Endpoint::GroupDeleteOnQueue => groups::delete_on_queue(app, call).await,
+        Endpoint::GroupSubscription => groups::subscription(app, call).await,
+        Endpoint::GroupSeek => groups::seek(app, call).await,
+        Endpoint::GroupSeekPartition => groups::seek_partition(app, call).await,
+        Endpoint::Notify => internal::notify(app, call).await,
+        Endpoint::MeshStats => Ok(internal::mesh_stats()),
+        Endpoint::SharedState => Ok(internal::shared_state()),
+        Endpoint::Me => Ok(internal::me(&call)),
+        Endpoint::Login => Ok(internal::login()),
+        Endpoint::Logout => Ok(internal::logout()),
         Endpoint::Health => Ok(system::health(app).await),
         Endpoint::Livez => Ok(system::livez(app)),
         Endpoint::Readyz => system::readyz(app, &call).await,

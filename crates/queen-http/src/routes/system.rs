@@ -6,14 +6,14 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::reply::{self, Answer};
 
-/// `GET /health`: the database answers and this broker is not going down.
+/// `GET /health`: the database answers, its schema is in place, and this broker is not going down.
 pub(super) async fn health(app: &App) -> Answer {
     let connected = app.broker.database_alive().await;
-    let healthy = connected && !app.is_draining();
+    let healthy = connected && app.broker.schema_applied() && !app.is_draining();
     reply::json(status_of(healthy), queen_wire::health(healthy, connected, &app.options.version))
 }
 
-/// `GET /livez`: the runtime makes progress; nothing else is asked.
+/// `GET /livez`: the runtime makes progress and no background task was given up; nothing else is asked.
 pub(super) fn livez(app: &App) -> Answer {
     let alive = app.is_alive();
     reply::json(status_of(alive), queen_wire::livez(alive))
@@ -26,8 +26,8 @@ pub(super) async fn readyz(app: &App, call: &Call<'_>) -> Result<Answer, ApiErro
     let schema_applied = app.broker.schema_applied();
     let draining = app.is_draining();
     let spool_writable = false;
-    let accepted = (database_connected && schema_applied) || spool_writable;
-    let ready = !draining && accepted && (!strict || database_connected);
+    let served = database_connected && schema_applied;
+    let ready = !draining && (served || (spool_writable && !strict));
     let body = queen_wire::readyz(Readiness {
         ready,
         database_connected,

@@ -1,6 +1,7 @@
 //! A broker with its listener, and a client that shows everything of an answer.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -22,7 +23,7 @@ pub(crate) struct Edge {
     pub(crate) stop: CancellationToken,
     pub(crate) served: JoinHandle<Drained>,
     // Last: the database is dropped when nobody uses it any more.
-    _db: TestDb,
+    pub(crate) db: Arc<TestDb>,
 }
 
 /// An answer as it came.
@@ -57,7 +58,16 @@ impl Edge {
 
     pub(crate) async fn start_with(change: impl FnOnce(&mut HttpOptions)) -> Edge {
         let db = queen_testkit::db().await.unwrap();
-        let options = BrokerOptions { pg: db.options(), apply_schema: false, ..BrokerOptions::default() };
+        let pg = db.options();
+        Edge::on(db, BrokerOptions { pg, apply_schema: false, ..BrokerOptions::default() }, change).await
+    }
+
+    /// On a database that the options lead to, directly or not.
+    pub(crate) async fn on(
+        db: impl Into<Arc<TestDb>>,
+        options: BrokerOptions,
+        change: impl FnOnce(&mut HttpOptions),
+    ) -> Edge {
         let broker = Broker::start(options).await.unwrap();
         let mut http = HttpOptions { bind: "127.0.0.1:0".parse().unwrap(), ..HttpOptions::default() };
         change(&mut http);
@@ -65,15 +75,19 @@ impl Edge {
         let addr = server.local_addr();
         let stop = CancellationToken::new();
         let served = tokio::spawn(server.serve(stop.clone()));
-        Edge { addr, broker, stop, served, _db: db }
+        Edge { addr, broker, stop, served, db: db.into() }
+    }
+
+    /// Another broker on the same database.
+    pub(crate) async fn beside(&self) -> Edge {
+        let options =
+            BrokerOptions { pg: self.db.options(), apply_schema: false, ..BrokerOptions::default() };
+        Edge::on(self.db.clone(), options, |_| {}).await
     }
 
     /// A keep-alive connection.
     pub(crate) async fn connect(&self) -> Client {
-        let stream = TcpStream::connect(self.addr).await.unwrap();
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        Client { sender }
+        connect(self.addr).await
     }
 
     /// One request on a connection of its own.
@@ -104,6 +118,18 @@ impl Edge {
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()["messages"][0].clone()
     }
+}
+
+async fn connect(addr: SocketAddr) -> Client {
+    let stream = TcpStream::connect(addr).await.unwrap();
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    Client { sender }
+}
+
+/// One request of somebody who does not hold the edge.
+pub(crate) async fn get(addr: SocketAddr, path: &str) -> Answer {
+    connect(addr).await.call("GET", path, "").await
 }
 
 /// One connection.

@@ -177,7 +177,7 @@ impl<'a> Columns<'a> {
 
 /// The payload as JSON text where JSONB surely holds it. One that it refuses would fail the whole ack, so anything
 /// doubtful is left out: escapes of the `\u` kind (U+0000, lone surrogates), exponents and long numbers, deep nesting.
-fn json_copy(payload: &[u8]) -> Option<&str> {
+pub(crate) fn json_copy(payload: &[u8]) -> Option<&str> {
     const DEPTH_MAX: usize = 256;
     const DIGITS_MAX: usize = 64;
     if payload.is_empty() || payload.len() > JSON_COPY_BYTES_MAX {

@@ -12,7 +12,7 @@ mod depth;
 mod dlq;
 mod listing;
 mod options_row;
-mod row;
+pub(crate) mod row;
 pub mod sql;
 
 pub use configure::{configure, load_queue};

@@ -1,0 +1,62 @@
+//! `minPopWaitTime`: a long poll that would come back with less than it asked for may wait a little for more. Nothing is
+//! claimed meanwhile, and no connection, slot or lock is held.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use queen_hotlist::RingId;
+use queen_types::QueueOptions;
+use tokio::time::Instant;
+
+use crate::api::PopRequest;
+use crate::broker::Inner;
+use crate::hot::Hot;
+
+/// How often what is ready is counted again.
+const STEP: Duration = Duration::from_millis(5);
+
+/// The wait of one look; it is spent once.
+pub(super) struct Hold {
+    most: Duration,
+    enough: u64,
+    deadline: Option<Instant>,
+}
+
+impl Hold {
+    /// `waits`: the pop can wait, until an instant or without end. No hold for pops that cannot, or that ask for one message.
+    pub(super) fn of(request: &PopRequest, options: &QueueOptions, waits: Option<Option<Instant>>) -> Hold {
+        let holds = waits.is_some() && request.batch > 1;
+        let most = u64::try_from(options.min_pop_wait_time).unwrap_or(0);
+        Hold {
+            most: if holds { Duration::from_millis(most) } else { Duration::ZERO },
+            enough: u64::from(request.batch),
+            deadline: waits.flatten(),
+        }
+    }
+
+    /// Waits until enough is ready, or nothing (somebody else took it), or the time is up.
+    pub(super) async fn wait(&mut self, inner: &Arc<Inner>, hot: &Arc<Hot>, ring: RingId) {
+        if self.most.is_zero() {
+            return;
+        }
+        let now = Instant::now();
+        let until = self.deadline.map_or(now + self.most, |deadline| deadline.min(now + self.most));
+        loop {
+            let now = inner.hot.now();
+            let ready = inner.hot.change(hot, |list| {
+                list.tick(now);
+                list.ring_stats(ring)
+                    .map_or(0, |stats| if stats.ready == 0 { 0 } else { stats.ready_messages.max(1) })
+            });
+            if ready == 0 {
+                return;
+            }
+            let now = Instant::now();
+            if ready >= self.enough || now >= until {
+                self.most = Duration::ZERO;
+                return;
+            }
+            tokio::time::sleep(STEP.min(until - now)).await;
+        }
+    }
+}
