@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queen_pg::{PgTimestamp, Row, step};
+use queen_pg::{Conn, PgTimestamp, Row, step};
 use queen_types::{Namespace, QueueId, QueueName, Task, TenantId, Timestamp, Uuid};
 
 use crate::admin::Counts;
@@ -23,6 +23,7 @@ pub mod sql {
     statements! {
         REFRESH = "refresh.sql";
         PRUNE = "prune.sql";
+        LOCK = "lock.sql";
         BOUNDS = "bounds.sql";
         QUEUE_IDS = "queue_ids.sql";
         BYTES = "bytes.sql";
@@ -144,25 +145,40 @@ fn spread(row: &Row, of: &str) -> Spread {
     Spread { avg: get("avg"), median: get("median"), min: get("min"), max: get("max") }
 }
 
+/// One transaction under the lock of the task.
+async fn refresh(conn: &mut Conn, limit: Duration) -> Result<Option<Vec<Row>>, StorageError> {
+    let bound = limit.as_millis().to_string();
+    let mut tx = conn.begin();
+    let locked = tx.query(sql::LOCK, &[]).await?;
+    if !locked.first().is_some_and(|row| row.get("held")) {
+        tx.rollback().await?;
+        return Ok(None);
+    }
+    let mut answers = tx
+        .commit_with(&[step(sql::BOUNDS, &[&bound]), step(sql::REFRESH, &[]), step(sql::PRUNE, &[])])
+        .await?
+        .into_iter();
+    Ok(Some(answers.nth(1).unwrap_or_default()))
+}
+
 impl Storage {
-    /// Recomputes all counters in one transaction that may take as long as `limit`.
+    /// Recomputes all counters in one transaction that may take as long as `limit`. `None`: somebody else does at this
+    /// moment.
     ///
     /// # Errors
     /// See [`StorageError`]; nothing changed then.
     ///
     /// # Cancel safety
     /// Dropped, nothing or everything was written.
-    pub async fn refresh_stats(&self, limit: Duration) -> Result<Refreshed, StorageError> {
+    pub async fn refresh_stats(&self, limit: Duration) -> Result<Option<Refreshed>, StorageError> {
         let mut conn = self.inner.pool.get().await?;
         let usual = conn.deadline();
-        let bound = limit.as_millis().to_string();
         conn.set_deadline(Some(limit + Duration::from_secs(5)));
-        let result = conn
-            .transact(&[step(sql::BOUNDS, &[&bound]), step(sql::REFRESH, &[]), step(sql::PRUNE, &[])])
-            .await;
+        let result = refresh(&mut conn, limit).await;
         conn.set_deadline(usual);
+        let Some(rows) = result? else { return Ok(None) };
         let mut refreshed = Refreshed::default();
-        for row in result?.get(1).into_iter().flatten() {
+        for row in rows {
             match row.get::<_, &str>("stat_type") {
                 "queue" => {
                     refreshed.queues += 1;
@@ -173,7 +189,7 @@ impl Storage {
                 _ => refreshed.systems += 1,
             }
         }
-        Ok(refreshed)
+        Ok(Some(refreshed))
     }
 
     /// Counts the stored bytes of every queue, one statement each, which may take as long as `limit`.

@@ -97,6 +97,5 @@ impl Broker {
 /// Recomputes the statistics under their lock.
 pub(crate) async fn refresh_stats(inner: &Inner) -> Result<Option<Refreshed>, StorageError> {
     let _slot = inner.admission.enter(Lane::Maint, TenantId::DEFAULT).await?;
-    let task = queen_storage::maintenance::Task::StatsRefresh;
-    inner.storage.exclusively(task, inner.storage.refresh_stats(STATS_LIMIT)).await?.transpose()
+    inner.storage.refresh_stats(STATS_LIMIT).await
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt};
 use queen_admission::{Lane, Slot};
 use queen_storage::StorageError;
-use queen_storage::maintenance::{Step, Task};
+use queen_storage::maintenance::{Due, Step, Task};
 use queen_types::{PartitionId, TenantId, Timestamp};
 
 use crate::broker::Inner;
@@ -41,16 +41,12 @@ impl Report {
     }
 }
 
-/// Runs a cycle. `tail`: also what is looked for less often, hashes, dead letters and unused partitions.
+/// Runs a cycle. `due` is the work list, if anything is on it; `tail`: also what is looked for less often, hashes, dead letters and unused partitions.
 ///
 /// # Cancel safety
 /// Each step commits by itself; a dropped cycle is continued by the next.
-pub(crate) async fn cycle(inner: &Inner, tail: bool) -> Result<Report, StorageError> {
+pub(crate) async fn cycle(inner: &Inner, due: Option<&Due>, tail: bool) -> Result<Report, StorageError> {
     let moved = inner.held.take();
-    let due = {
-        let _slot = slot(inner).await?;
-        inner.storage.retention_due().await?
-    };
     if due.is_none() && moved.is_empty() && !tail {
         return Ok(Report::default());
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use queen_admission::Lane;
 use queen_storage::StorageError;
-use queen_storage::maintenance::{Claimed, Task};
+use queen_storage::maintenance::{Claimed, Claims, Due, Task};
 use queen_types::TenantId;
 use rand::Rng;
 
@@ -101,7 +101,7 @@ impl Runner {
             .map(|(task, _)| *task)
             .filter(|task| !self.resting.iter().any(|(resting, _)| resting == task))
             .collect();
-        let (claimed, wait) = {
+        let Claims { claimed, wait, due } = {
             let _slot = inner.admission.enter(Lane::Maint, TenantId::DEFAULT).await?;
             inner.storage.claim_tasks(&wanted, holder, LEASE).await?
         };
@@ -109,7 +109,7 @@ impl Runner {
         if !claimed.is_empty() {
             let mut ended = Vec::with_capacity(claimed.len());
             for task in claimed {
-                let finished = self.run(inner, task, holder).await;
+                let finished = self.run(inner, task, due.as_ref(), holder).await;
                 ended.push((task, finished));
                 let period = self.tasks.iter().find(|(t, _)| *t == task.task).map(|(_, period)| *period);
                 next = next.min(if finished { period.unwrap_or(SLEEP_MAX) } else { PAUSE });
@@ -130,11 +130,11 @@ impl Runner {
     }
 
     /// Does a task while its lease is renewed; whether it finished.
-    async fn run(&mut self, inner: &Inner, claimed: Claimed, holder: &str) -> bool {
+    async fn run(&mut self, inner: &Inner, claimed: Claimed, due: Option<&Due>, holder: &str) -> bool {
         let began = Instant::now();
         let tail = self.tail.is_none_or(|at| at.elapsed() >= TAIL);
         let outcome = tokio::select! {
-            outcome = work(inner, claimed.task, tail) => outcome,
+            outcome = work(inner, claimed.task, due, tail) => outcome,
             () = renewing(inner, claimed, holder) => {
                 tracing::warn!(target: "retention", task = claimed.task.as_str(), "the lease of a task was lost");
                 return false;
@@ -148,7 +148,10 @@ impl Runner {
                 if tail && claimed.task == Task::Retention {
                     self.tail = Some(began);
                 }
-                if claimed.task != Task::Retention {
+                let period =
+                    self.tasks.iter().find(|(task, _)| *task == claimed.task).map(|(_, period)| *period);
+                // One that is quick beside its period need not be held back.
+                if claimed.task != Task::Retention && period < Some(took.saturating_mul(REST_FACTOR)) {
                     self.resting.push((claimed.task, Instant::now() + took.saturating_mul(REST_FACTOR)));
                 }
                 let now =
@@ -167,9 +170,9 @@ impl Runner {
     }
 }
 
-async fn work(inner: &Inner, task: Task, tail: bool) -> Result<(), StorageError> {
+async fn work(inner: &Inner, task: Task, due: Option<&Due>, tail: bool) -> Result<(), StorageError> {
     match task {
-        Task::Retention => retention::cycle(inner, tail).await.map(|_| ()),
+        Task::Retention => retention::cycle(inner, due, tail).await.map(|_| ()),
         Task::RetentionWatermark => retention::walk(inner).await,
         Task::StatsRefresh => refresh_stats(inner).await.map(|_| ()),
         Task::RetainedBytes => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use queen_pg::{PgTimestamp, step};
 use queen_types::Timestamp;
 
-use super::sql;
+use super::{Due, sql};
 use crate::{Storage, StorageError};
 
 /// How early a task may be taken, so that tasks of different periods share a moment.
@@ -67,6 +67,17 @@ pub struct Claimed {
     pub fence: i64,
 }
 
+/// What a broker is to do, and when there may be more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claims {
+    /// The tasks that are its own now.
+    pub claimed: Vec<Claimed>,
+    /// How long it is until one of the others is due; `None`: they are switched off, or there are none.
+    pub wait: Option<Duration>,
+    /// The work list of retention; `None`: nothing is due.
+    pub due: Option<Due>,
+}
+
 /// What is known of a task.
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -110,8 +121,8 @@ impl Storage {
         Ok(())
     }
 
-    /// Takes what is due of `tasks` for `lease`, and tells how long it is until one of the others is due; `None`: all
-    /// are switched off.
+    /// Takes what is due of `tasks` for `lease`, and reads the work list of retention along with it, so that a cycle
+    /// without work costs one transaction less.
     ///
     /// # Errors
     /// See [`StorageError`].
@@ -120,13 +131,19 @@ impl Storage {
         tasks: &[Task],
         holder: &str,
         lease: Duration,
-    ) -> Result<(Vec<Claimed>, Option<Duration>), StorageError> {
+    ) -> Result<Claims, StorageError> {
         let names: Vec<&str> = tasks.iter().map(|task| task.as_str()).collect();
+        let lease = millis(lease);
         let mut conn = self.inner.pool.get().await?;
-        let rows = conn.query(sql::CLAIM, &[&names, &holder, &millis(lease), &EARLY_MS]).await?;
+        let values: [&(dyn queen_pg::ToSql + Sync); 4] = [&names, &holder, &lease, &EARLY_MS];
+        let mut steps = vec![step(sql::CLAIM, &values)];
+        if tasks.contains(&Task::Retention) {
+            steps.push(step(sql::DUE, &[]));
+        }
+        let answers = conn.transact(&steps).await?;
         let mut claimed = Vec::new();
         let mut wait: Option<Duration> = None;
-        for row in rows {
+        for row in answers.first().into_iter().flatten() {
             let name: &str = row.get("task");
             let fence: Option<i64> = row.get("fence");
             match (Task::named(name), fence) {
@@ -139,7 +156,8 @@ impl Storage {
                 (None, _) => {}
             }
         }
-        Ok((claimed, wait))
+        let due = answers.get(1).and_then(|rows| Due::of(rows));
+        Ok(Claims { claimed, wait, due })
     }
 
     /// Makes a task due at once, unless it ended a moment ago.

@@ -11,7 +11,7 @@ mod retention;
 pub mod sql;
 
 pub use cleanup::{DlqDue, Unused};
-pub use lease::{Claimed, Job, Task};
+pub use lease::{Claimed, Claims, Job, Task};
 pub use retention::{Due, Look, Step};
 
 pub(crate) use marks::Marks;

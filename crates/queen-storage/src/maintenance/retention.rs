@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queen_pg::{PgTimestamp, step};
+use queen_pg::{PgTimestamp, Row, step};
 use queen_types::{PartitionId, Timestamp, Uuid};
 
 use super::sql;
@@ -15,6 +15,14 @@ pub struct Due {
     pub now: Timestamp,
     /// Partitions to look at, at most 1000 of each queue.
     pub partitions: Vec<PartitionId>,
+}
+
+impl Due {
+    pub(super) fn of(rows: &[Row]) -> Option<Due> {
+        let now: PgTimestamp = rows.first()?.get("now");
+        let partitions = rows.iter().map(|row| PartitionId(row.get("partition_id"))).collect();
+        Some(Due { now: now.into(), partitions })
+    }
 }
 
 /// What a look at partitions of the work list found.
@@ -70,11 +78,7 @@ impl Storage {
     /// # Errors
     /// See [`StorageError`].
     pub async fn retention_due(&self) -> Result<Option<Due>, StorageError> {
-        let rows = self.inner.pool.get().await?.query(sql::DUE, &[]).await?;
-        let Some(first) = rows.first() else { return Ok(None) };
-        let now: PgTimestamp = first.get("now");
-        let partitions = rows.iter().map(|row| PartitionId(row.get("partition_id"))).collect();
-        Ok(Some(Due { now: now.into(), partitions }))
+        Ok(Due::of(&self.inner.pool.get().await?.query(sql::DUE, &[]).await?))
     }
 
     /// Looks which of the partitions have something that may go, and puts the others back on the list. `now` is that of

@@ -17,17 +17,27 @@ async fn two() -> (Fixture, Storage, Storage) {
     (f, a, b)
 }
 
+async fn claim(
+    storage: &Storage,
+    tasks: &[Task],
+    holder: &str,
+    lease: Duration,
+) -> (Vec<Claimed>, Option<Duration>) {
+    let claims = storage.claim_tasks(tasks, holder, lease).await.unwrap();
+    (claims.claimed, claims.wait)
+}
+
 #[tokio::test]
 async fn one_broker_does_each_cycle() {
     let (f, a, b) = two().await;
-    let (mine, _) = a.claim_tasks(&Task::ALL, "a", LEASE).await.unwrap();
+    let (mine, _) = claim(&a, &Task::ALL, "a", LEASE).await;
     assert_eq!(mine.iter().map(|c| c.task).collect::<Vec<_>>(), Task::ALL);
-    let (theirs, wait) = b.claim_tasks(&Task::ALL, "b", LEASE).await.unwrap();
+    let (theirs, wait) = claim(&b, &Task::ALL, "b", LEASE).await;
     assert_eq!(theirs, []);
     assert!(wait.unwrap() > Duration::from_secs(25), "{wait:?}");
     let ended: Vec<(Claimed, bool)> = mine.iter().map(|c| (*c, true)).collect();
     a.release_tasks(&ended, "a").await.unwrap();
-    let (theirs, wait) = b.claim_tasks(&Task::ALL, "b", LEASE).await.unwrap();
+    let (theirs, wait) = claim(&b, &Task::ALL, "b", LEASE).await;
     assert_eq!(theirs, []);
     assert!(wait.unwrap() > Duration::from_secs(55) && wait.unwrap() <= Duration::from_secs(60), "{wait:?}");
     assert_eq!(f.count("SELECT sum(runs)::int8 FROM queen.maintenance_leases").await, 4);
@@ -36,12 +46,12 @@ async fn one_broker_does_each_cycle() {
 #[tokio::test]
 async fn what_failed_is_due_at_once_and_a_dead_holder_is_outlived() {
     let (_f, a, b) = two().await;
-    let (mine, _) = a.claim_tasks(&[Task::Retention], "a", Duration::from_millis(50)).await.unwrap();
+    let (mine, _) = claim(&a, &[Task::Retention], "a", Duration::from_millis(50)).await;
     a.release_tasks(&[(mine[0], false)], "a").await.unwrap();
-    let (again, _) = a.claim_tasks(&[Task::Retention], "a", Duration::from_millis(50)).await.unwrap();
+    let (again, _) = claim(&a, &[Task::Retention], "a", Duration::from_millis(50)).await;
     assert_eq!(again[0].fence, mine[0].fence + 1);
     tokio::time::sleep(Duration::from_millis(60)).await;
-    let (theirs, _) = b.claim_tasks(&[Task::Retention], "b", LEASE).await.unwrap();
+    let (theirs, _) = claim(&b, &[Task::Retention], "b", LEASE).await;
     assert_eq!(theirs.len(), 1);
     // What the first holder says of a lease that is no longer its own changes nothing.
     assert!(!a.renew_task(again[0], "a", LEASE).await.unwrap());
@@ -54,7 +64,7 @@ async fn a_task_that_is_switched_off_is_nobodys() {
     let (_f, a, _) = two().await;
     assert!(a.switch_task("stats_refresh", false).await.unwrap());
     assert!(!a.switch_task("nothing", false).await.unwrap());
-    let (mine, wait) = a.claim_tasks(&[Task::StatsRefresh], "a", LEASE).await.unwrap();
+    let (mine, wait) = claim(&a, &[Task::StatsRefresh], "a", LEASE).await;
     assert_eq!((mine, wait), (vec![], None));
     let jobs = a.jobs().await.unwrap();
     assert_eq!(jobs.iter().map(|j| j.enabled).collect::<Vec<_>>(), [true, true, true, false]);
