@@ -31,6 +31,9 @@ use crate::wait::Gates;
 /// How long a shutdown waits for each of its tasks.
 const TASK_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a shutdown waits for the database to hear that background tasks are left to others.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// A running broker. Cheap to clone; all clones are the same broker.
 #[derive(Clone)]
 pub struct Broker {
@@ -157,6 +160,14 @@ impl Broker {
         self.inner.tasks.close();
         if tokio::time::timeout(TASK_PATIENCE, self.inner.tasks.wait()).await.is_err() {
             tracing::warn!(target: "shutdown", "a background task did not end in time");
+        }
+        let maintenance = &self.inner.options.maintenance;
+        if maintenance.retention || maintenance.stats {
+            // Another broker goes on at once. If this cannot be said, the leases end by themselves.
+            let given_up = self.inner.storage.give_up_tasks(&self.inner.options.server_id);
+            if !matches!(tokio::time::timeout(FAREWELL, given_up).await, Ok(Ok(()))) {
+                tracing::debug!(target: "shutdown", "leases of background tasks were left to end");
+            }
         }
         self.inner.admission.close();
         self.inner.storage.pool().close();

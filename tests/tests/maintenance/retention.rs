@@ -45,7 +45,7 @@ async fn count(client: &Client, sql: &str) -> i64 {
 const SEGMENTS: &str = "SELECT count(*) FROM queen.log_segments";
 
 fn all(name: &str, batch: u32) -> PopRequest {
-    PopRequest { start: Some(StartPoint::All), group: group("g"), ..pop(name, batch) }
+    PopRequest { start: Some(StartPoint::All), group: group("g"), partitions: Some(10), ..pop(name, batch) }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,9 +129,9 @@ async fn retention_and_cleanup_race_pushes_pops_and_acks() -> anyhow::Result<()>
     let mut got = Vec::new();
     let mut sent = 0;
     let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(2_500) {
+    while began.elapsed() < Duration::from_millis(4_000) {
         for (i, broker) in brokers.iter().enumerate() {
-            let partition = format!("p{}", (sent + i) % 4);
+            let partition = format!("p{}", (sent / 8 + i) % 12);
             let results = broker.push(T, vec![item("q", &partition, &format!("m{sent}"))], None).await;
             ensure!(results[0].status == PushStatus::Queued, "{results:?}");
             sent += 1;

@@ -160,6 +160,15 @@ impl Storage {
         Ok(Claims { claimed, wait, due })
     }
 
+    /// Ends every lease of a broker that goes down, so that another goes on at once.
+    ///
+    /// # Errors
+    /// See [`StorageError`]; the leases end by themselves then.
+    pub async fn give_up_tasks(&self, holder: &str) -> Result<(), StorageError> {
+        self.inner.pool.get().await?.query(sql::GIVE_UP, &[&holder]).await?;
+        Ok(())
+    }
+
     /// Makes a task due at once, unless it ended a moment ago.
     ///
     /// # Errors

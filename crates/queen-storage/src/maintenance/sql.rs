@@ -15,6 +15,7 @@ statements! {
     CLAIM = "claim.sql";
     RENEW = "renew.sql";
     RELEASE = "release.sql";
+    GIVE_UP = "give_up.sql";
     JOBS = "jobs.sql";
     SWITCH = "switch.sql";
     DUE_NOW = "due_now.sql";
