@@ -51,6 +51,12 @@ pub(crate) async fn run(
     }
     // The cluster is there, and "ready" shall mean it.
     config.broker.degraded_start = false;
+    // Whoever deletes the data deletes this too.
+    if let (true, Some(buffer)) = (loaded.effective.is_default("FILE_BUFFER_DIR"), &mut config.broker.buffer)
+    {
+        buffer.files.dir = dir.join("spool");
+        buffer.fallback = None;
+    }
     if let Some(port) = args.port {
         config.http.bind.set_port(port);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use queen_core::Broker;
 use queen_http::{HttpOptions, Render};
@@ -47,6 +47,7 @@ pub(crate) fn serve_pages(http: HttpOptions, recorder: Recorder, broker: Broker)
         prometheus: Some(Render::new(move || {
             observe_pool(&page_broker);
             observe_admission(&page_broker);
+            observe_spool(&page_broker);
             page_broker.watch_tasks();
             parked.observe(page_broker.parked());
             page_recorder.render()
@@ -83,6 +84,33 @@ fn observe_admission(broker: &Broker) {
         metrics::gauge!("queen_admission_waiting", "lane" => lane.as_str()).set(at.waiting as f64);
         metrics::gauge!("queen_admission_cap", "lane" => lane.as_str()).set(at.cap as f64);
     }
+}
+
+/// Sets the gauges of the spool and of the maintenance modes.
+fn observe_spool(broker: &Broker) {
+    let status = broker.buffered();
+    let modes = broker.maintenance();
+    let flag = |on: bool| if on { 1.0 } else { 0.0 };
+    let age = status.oldest.map_or(0.0, |oldest| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as f64;
+        ((now - oldest.0 as f64) / 1e6).max(0.0)
+    });
+    metrics::gauge!("queen_file_buffer_pending").set(status.pending as f64);
+    metrics::gauge!("queen_file_buffer_failed").set(status.refused as f64);
+    metrics::gauge!("queen_file_buffer_db_healthy").set(flag(broker.is_database_hint_good()));
+    metrics::gauge!("queen_maintenance_mode_enabled").set(flag(modes.push));
+    metrics::gauge!("queen_maintenance_mode", "kind" => "push").set(flag(modes.push));
+    metrics::gauge!("queen_maintenance_mode", "kind" => "pop").set(flag(modes.pop));
+    metrics::gauge!("queen_spool_bytes").set(status.bytes as f64);
+    let active = status.pending_files - status.ready_files;
+    metrics::gauge!("queen_spool_files", "state" => "active").set(active as f64);
+    metrics::gauge!("queen_spool_files", "state" => "ready").set(status.ready_files as f64);
+    metrics::gauge!("queen_spool_oldest_event_age_seconds").set(age);
+    metrics::gauge!("queen_spool_disk_free_bytes").set(status.disk_free as f64);
+    metrics::gauge!("queen_spool_breaker_open").set(flag(broker.is_replay_pausing()));
+    metrics::gauge!("queen_spool_writable").set(flag(status.writable));
+    metrics::gauge!("queen_spool_quarantine_events").set(status.quarantined as f64);
+    metrics::gauge!("queen_spool_quarantine_bytes").set(status.quarantine_bytes as f64);
 }
 
 /// The gauge of parked pops, and the queues that have one: a queue that nobody waits for any more has to be told so.

@@ -3,7 +3,9 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use queen_core::{AdmissionOptions, BrokerOptions, PerLane};
+use queen_core::{
+    AdmissionOptions, BrokerOptions, BufferOptions, FsyncMode, OnConflict, PerLane, SpoolOptions,
+};
 use queen_http::HttpOptions;
 use queen_pg::{PgOptions, TlsMode};
 use queen_telemetry::LogOptions;
@@ -68,13 +70,35 @@ struct Pop {
 }
 
 #[derive(Deserialize)]
-struct Push {
-    zstd_level: i32,
+struct Spool {
+    dir: String,
+    flush_interval_ms: u64,
+    max_batch: usize,
+    events_per_file: u64,
+    max_bytes: u64,
+    min_free_bytes: u64,
+    fsync: String,
+    fsync_ms: u64,
+    required: bool,
+    on_conflict: String,
+    ordered: bool,
+    delete_unmovable: bool,
 }
 
 #[derive(Deserialize)]
 struct Mesh {
     reconcile_interval_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct PushFusion {
+    max_bytes: usize,
+}
+
+#[derive(Deserialize)]
+struct Push {
+    zstd_level: i32,
+    fusion: PushFusion,
 }
 
 #[derive(Deserialize)]
@@ -186,6 +210,8 @@ impl Config {
             pop_max_timeout,
             zstd_level: push.zstd_level,
             reconcile_interval: Duration::from_millis(merged.section::<Mesh>("mesh")?.reconcile_interval_ms),
+            fusion_max_bytes: push.fusion.max_bytes,
+            buffer: Some(merged.section::<Spool>("spool")?.into_options(merged)),
             hotlist: hotlist.enabled,
             walk_pause_max: Duration::from_millis(hotlist.reseed_ms),
             hotlist_idle: Some(Duration::from_millis(hotlist.idle_sweep_ms)).filter(|idle| !idle.is_zero()),
@@ -201,7 +227,7 @@ impl Config {
             },
             admission: merged.section::<Admission>("admission")?.into_options(merged, postgres.pool_size),
             admission_trace: merged.boolean("QUEEN_ADMISSION_TRACE"),
-            maintenance: crate::jobs::options(merged)?,
+            upkeep: crate::jobs::options(merged)?,
             pg: postgres.into_options(&server.id),
             ..BrokerOptions::default()
         };
@@ -223,6 +249,38 @@ impl Postgres {
             connect_timeout: Duration::from_millis(self.connect_timeout_ms),
             pool_wait: Duration::from_millis(self.pool_wait_ms),
             application_name: format!("queen/{server_id}"),
+        }
+    }
+}
+
+impl Spool {
+    fn into_options(self, merged: &Merged) -> BufferOptions {
+        BufferOptions {
+            files: SpoolOptions {
+                events_per_file: self.events_per_file,
+                max_bytes: self.max_bytes,
+                min_free_bytes: self.min_free_bytes,
+                fsync: match self.fsync.as_str() {
+                    "always" => FsyncMode::Always,
+                    "never" => FsyncMode::Never,
+                    _ => FsyncMode::Batch,
+                },
+                fsync_gap: Duration::from_millis(self.fsync_ms),
+                on_conflict: if self.on_conflict == "subdir" {
+                    OnConflict::Subdir
+                } else {
+                    OnConflict::Refuse
+                },
+                delete_unmovable: self.delete_unmovable,
+                ..SpoolOptions::at(self.dir)
+            },
+            // Whoever named a directory wants no other.
+            fallback: (!merged.is_given("FILE_BUFFER_DIR"))
+                .then(|| std::env::temp_dir().join("queen-buffers")),
+            required: self.required,
+            flush: Duration::from_millis(self.flush_interval_ms),
+            batch: self.max_batch,
+            ordered: self.ordered,
         }
     }
 }

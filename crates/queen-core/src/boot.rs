@@ -199,7 +199,7 @@ impl StartError {
     /// Whether the same start may succeed later without anybody acting.
     pub fn may_pass(&self) -> bool {
         match self {
-            StartError::Config(_) => false,
+            StartError::Config(_) | StartError::Spool(_) => false,
             StartError::Connect(error) => error.class() == FailureClass::Transient,
             StartError::Schema(error) => error.class() == FailureClass::Transient,
         }

@@ -21,13 +21,17 @@ use crate::fusion::Fusion;
 use crate::health::Health;
 use crate::hot::{self, HotLists};
 use crate::leases::Leases;
-use crate::maintenance::{self, Held, Tally};
+use crate::maintenance::{self, Maintenance};
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
 use crate::reconcile;
+use crate::spool::{self, Buffer};
 use crate::supervise::{Supervisor, count_task_panic};
+use crate::upkeep::{self, Held, Tally};
 use crate::wait::Gates;
 
+/// How long a start waits for what a former life had spooled.
+const REPLAY_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a shutdown waits for each of its tasks.
 const TASK_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -54,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) health: Health,
     pub(crate) held: Held,
     pub(crate) tally: Tally,
+    pub(crate) buffer: Arc<Buffer>,
+    pub(crate) maintenance: Arc<Maintenance>,
     /// Long polls no longer park.
     pub(crate) draining: AtomicBool,
     pub(crate) schema: Arc<SchemaGate>,
@@ -84,6 +90,9 @@ impl Broker {
         }
         options.pg.pool_size = limits.pool_size;
         let pool = Pool::new(options.pg.clone()).map_err(|error| StartError::Config(error.to_string()))?;
+        let buffer = Buffer::open(options.buffer.clone(), &options.server_id).await?;
+        // Without a database only a spool can take anything.
+        options.degraded_start &= buffer.is_writable();
         let found = boot::first(&pool, &options).await?;
         if matches!(found, Found::Nothing(_)) {
             boot::hold(&pool);
@@ -114,6 +123,8 @@ impl Broker {
             health: Health::default(),
             held: Held::default(),
             tally: Tally::default(),
+            buffer: Arc::new(buffer),
+            maintenance: Arc::new(Maintenance::new()),
             draining: AtomicBool::new(false),
             schema: Arc::new(SchemaGate::new(matches!(found, Found::Schema))),
             supervisor: Supervisor::new(options.restarts, stop.clone(), tasks.clone()),
@@ -128,7 +139,15 @@ impl Broker {
                 boot::bring_up(weak.clone(), gate.clone(), under_way.take(), beat)
             });
         }
+        if inner.schema.is_applied()
+            && let Err(error) = inner.adopt_flags().await
+        {
+            tracing::warn!(target: "boot", %error, "the maintenance modes could not be read");
+        }
         start_tasks(&inner);
+        if inner.schema.is_applied() && !inner.maintenance.push() {
+            inner.buffer.settled(REPLAY_PATIENCE).await;
+        }
         Ok(Broker { inner })
     }
 
@@ -161,14 +180,15 @@ impl Broker {
         if tokio::time::timeout(TASK_PATIENCE, self.inner.tasks.wait()).await.is_err() {
             tracing::warn!(target: "shutdown", "a background task did not end in time");
         }
-        let maintenance = &self.inner.options.maintenance;
-        if maintenance.retention || maintenance.stats {
+        let upkeep = &self.inner.options.upkeep;
+        if upkeep.retention || upkeep.stats {
             // Another broker goes on at once. If this cannot be said, the leases end by themselves.
             let given_up = self.inner.storage.give_up_tasks(&self.inner.options.server_id);
             if !matches!(tokio::time::timeout(FAREWELL, given_up).await, Ok(Ok(()))) {
                 tracing::debug!(target: "shutdown", "leases of background tasks were left to end");
             }
         }
+        self.inner.buffer.close().await;
         self.inner.admission.close();
         self.inner.storage.pool().close();
     }
@@ -188,16 +208,22 @@ fn start_tasks(inner: &Arc<Inner>) {
     inner.supervisor.run("hot-list", move |beat| hot::timer::run(broker.clone(), timer.clone(), beat));
     let ticks = inner.admission.ticks();
     inner.supervisor.run("admission", ticks);
-    let options = &inner.options.maintenance;
+    let options = &inner.options.upkeep;
     let (broker, storage) = (Arc::downgrade(inner), inner.storage.clone());
-    inner.supervisor.run("marks", move |beat| maintenance::marks(broker.clone(), storage.clone(), beat));
+    inner.supervisor.run("marks", move |beat| upkeep::marks(broker.clone(), storage.clone(), beat));
     if let Some(every) = options.metrics_flush {
         let broker = Arc::downgrade(inner);
-        inner.supervisor.run("metrics", move |beat| maintenance::collect(broker.clone(), every, beat));
+        inner.supervisor.run("metrics", move |beat| upkeep::collect(broker.clone(), every, beat));
     }
     if options.retention || options.stats {
         let broker = Arc::downgrade(inner);
-        inner.supervisor.run("maintenance", move |beat| maintenance::run(broker.clone(), beat));
+        inner.supervisor.run("upkeep", move |beat| upkeep::run(broker.clone(), beat));
+    }
+    let (broker, every) = (Arc::downgrade(inner), inner.options.reconcile_interval);
+    inner.supervisor.run("maintenance", move |beat| maintenance::run(broker.clone(), every, beat));
+    if inner.buffer.exists() {
+        let broker = Arc::downgrade(inner);
+        inner.supervisor.run("replay", move |beat| spool::run(broker.clone(), beat));
     }
 }
 

@@ -75,6 +75,9 @@ pub enum StartError {
     /// The database cannot be reached.
     #[error("the database cannot be reached: {0}")]
     Connect(PgError),
+    /// The spool cannot be used.
+    #[error(transparent)]
+    Spool(#[from] queen_spool::OpenError),
     /// The schema could not be applied.
     #[error("schema apply failed: {0}")]
     Schema(#[from] SchemaError),

@@ -2,19 +2,24 @@
 //! bundle free to fly starts it as a task of its own, so that a request that goes away takes nobody down with it.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use queen_admission::Lane as Admitted;
 use queen_fusion::{Bundle, Coalescer, Item, Limits};
+use queen_pg::PgError;
 use queen_segment::TxnHash;
 use queen_storage::{DedupStats, FrameVerdict, Lane, NewFrame, PartitionKey, Storage, StorageError};
 use queen_types::TenantId;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::broker::Inner;
 
 /// Bytes that a frame needs beside its payload and its key while it waits.
 const FRAME_OVERHEAD: usize = 200;
+/// How much longer than a statement a request waits for its verdicts.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Frames of one request for one partition, and where their verdicts go.
 pub(crate) struct Submission {
@@ -30,6 +35,12 @@ pub(crate) struct Fusion {
 impl Fusion {
     pub(crate) fn new(limits: Limits, bytes_max: usize) -> Self {
         Fusion { waiting: Mutex::new(Coalescer::new(limits)), bytes_max }
+    }
+
+    /// Whether nothing waits and nothing flies.
+    pub(crate) fn is_idle(&self) -> bool {
+        let waiting = self.waiting.lock();
+        waiting.flying() == 0 && waiting.waiting_bytes() == 0
     }
 
     /// Appends lanes together with whatever else waits; one verdict per frame.
@@ -54,14 +65,18 @@ impl Fusion {
         }
         fly(inner);
         let mut verdicts = Vec::with_capacity(answers.len());
+        let patience = inner.options.pg.statement_timeout + GRACE;
+        let deadline = Instant::now() + patience;
         for answer in answers {
             verdicts.push(match answer {
                 Err(frames) => failed(frames, StorageError::Overloaded { waiting_max: self.bytes_max }),
-                Ok((verdicts, frames)) => match verdicts.await {
-                    Ok(verdicts) => verdicts,
-                    Err(_) => {
+                Ok((verdicts, frames)) => match tokio::time::timeout_at(deadline, verdicts).await {
+                    Ok(Ok(verdicts)) => verdicts,
+                    Ok(Err(_)) => {
                         failed(frames, StorageError::Misaligned("a push bundle ended without a verdict"))
                     }
+                    // It is stored late, or not at all; its transaction id tells which when it is pushed again.
+                    Err(_) => failed(frames, StorageError::Pg(PgError::Timeout { after: patience })),
                 },
             });
         }
@@ -96,6 +111,9 @@ fn fly(inner: &Arc<Inner>) {
                 .increment(lanes.iter().map(|lane| lane.frames.len() as u64).sum());
             record_dedup(&storage.dedup_stats());
             if let Some(inner) = flight.inner.upgrade() {
+                if verdicts.iter().flatten().any(|verdict| matches!(verdict, FrameVerdict::Queued { .. })) {
+                    inner.buffer.heard(true);
+                }
                 crate::push::announce(&inner, &lanes, &verdicts);
             }
             // The next bundle may start before the answers of this one are out.

@@ -45,18 +45,26 @@ mod options;
 mod pop;
 mod push;
 mod reconcile;
+mod spool;
 mod supervise;
 mod traces;
 mod transaction;
+mod upkeep;
 mod wait;
 
 pub use broker::Broker;
 pub use error::{Error, StartError};
 pub use lifecycle::Fatal;
-pub use maintenance::MaintenanceOptions;
+pub use maintenance::{Mode, Modes};
 pub use options::BrokerOptions;
 pub use queen_admission::{
     Lane as AdmissionLane, Options as AdmissionOptions, PerLane, Snapshot as AdmissionSnapshot,
 };
 pub use queen_pg::{PgOptions, PoolStatus, TlsMode};
+pub use queen_spool::{
+    Aside, Event, FileState, FileStatus, FsyncMode, Listing, OnConflict, QuarantineError, Quarantined, Spool,
+    SpoolOptions, Status as SpoolStatus,
+};
+pub use spool::{BufferOptions, Drained};
 pub use supervise::{Beat, RestartLaw, TaskState};
+pub use upkeep::UpkeepOptions;

@@ -39,6 +39,9 @@ impl Broker {
     /// # Cancel safety
     /// A dropped call may have done it; replaying again is safe.
     pub async fn replay(&self, tenant: TenantId, target: &ReplayTarget) -> Result<ReplayOutcome, Error> {
+        if self.inner.maintenance.push() {
+            return Ok(ReplayOutcome::Maintenance);
+        }
         let address = match target {
             ReplayTarget::Record(id) => Address::Record(*id),
             ReplayTarget::Message { partition, transaction_id } => {

@@ -4,8 +4,9 @@ use queen_admission::Options as AdmissionOptions;
 use queen_pg::PgOptions;
 use queen_types::SubscriptionMode;
 
-use crate::maintenance::MaintenanceOptions;
+use crate::spool::BufferOptions;
 use crate::supervise::RestartLaw;
+use crate::upkeep::UpkeepOptions;
 
 /// How a broker runs. A plain value: nothing reads the environment later.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub struct BrokerOptions {
     pub push_bundles: usize,
     /// Bytes of pushes that wait for a transaction; beyond it a push is refused instead of piling up.
     pub fusion_max_bytes: usize,
+    /// Where pushes go that the database cannot take; without it they fail.
+    pub buffer: Option<BufferOptions>,
     /// Keep in memory which partitions probably have work; off, every pop asks the database.
     pub hotlist: bool,
     /// A pop that does not wait and finds nothing on the hot list walks over the queue's partitions, unless the last walk
@@ -78,7 +81,7 @@ pub struct BrokerOptions {
     /// broker changed is seen this late.
     pub cache_ttl: Duration,
     /// Retention, statistics and metrics.
-    pub maintenance: MaintenanceOptions,
+    pub upkeep: UpkeepOptions,
     /// How often the database is asked what other brokers did that nothing here tells: seeks and deletions of groups. The
     /// longest that a hint from another broker can be late.
     pub reconcile_interval: Duration,
@@ -101,6 +104,7 @@ impl Default for BrokerOptions {
             zstd_level: 3,
             push_bundles: 2,
             fusion_max_bytes: 64 * 1024 * 1024,
+            buffer: None,
             hotlist: true,
             walk_pause_factor: 20,
             walk_pause_max: Duration::from_secs(30),
@@ -116,7 +120,7 @@ impl Default for BrokerOptions {
             admission_trace: false,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
-            maintenance: MaintenanceOptions::default(),
+            upkeep: UpkeepOptions::default(),
             reconcile_interval: Duration::from_secs(60),
         }
     }

@@ -8,8 +8,9 @@ use queen_types::{MessageId, PushStatus, QueueName, TenantId, TransactionId};
 
 use crate::Broker;
 use crate::announce::Landed;
-use crate::api::{PushItem, PushResult};
+use crate::api::{PushAnswer, PushItem, PushResult};
 use crate::broker::Inner;
+use crate::spool::Outcome;
 
 /// Where an item went: the frame of a lane, shared with the items that repeat it.
 struct Placed {
@@ -23,7 +24,8 @@ struct Placed {
 
 impl Broker {
     /// Appends messages; one result per item, in order. Items of one partition are stored in request order and all
-    /// or none of a partition's new ones; partitions are independent.
+    /// or none of a partition's new ones; partitions are independent. What the database does not take for a reason that
+    /// may pass is spooled, if there is a spool.
     ///
     /// # Cancel safety
     /// A dropped call may or may not have stored its messages. Pushing again under the same transaction ids is safe
@@ -34,18 +36,62 @@ impl Broker {
         items: Vec<PushItem>,
         producer: Option<Arc<str>>,
     ) -> Vec<PushResult> {
+        self.push_or_divert(tenant, items, producer).await.results
+    }
+
+    /// As [`Broker::push`], and tells whether push maintenance kept all of it from the database.
+    ///
+    /// # Cancel safety
+    /// As [`Broker::push`].
+    pub async fn push_or_divert(
+        &self,
+        tenant: TenantId,
+        items: Vec<PushItem>,
+        producer: Option<Arc<str>>,
+    ) -> PushAnswer {
         metrics::counter!("queen_process_push_requests_total").increment(1);
         metrics::counter!("queen_process_push_messages_total").increment(items.len() as u64);
         self.inner.tally.push_request(tenant, items.iter().map(|item| &item.queue));
         let (lanes, placed) = place(tenant, items, producer.as_ref());
         let ids: Vec<Vec<MessageId>> =
             lanes.iter().map(|lane| lane.frames.iter().map(|f| f.message_id).collect()).collect();
-        let verdicts = self.inner.fusion.append(&self.inner, lanes).await;
-        if verdicts.iter().flatten().any(|verdict| matches!(verdict, FrameVerdict::Failed(_))) {
+        let diverted = self.inner.maintenance.push();
+        let outcomes = if diverted {
+            self.inner.buffer.take(&lanes, false).await
+        } else {
+            append(&self.inner, lanes).await
+        };
+        let failed = |outcome: &Outcome| matches!(outcome, Outcome::Decided(FrameVerdict::Failed(_)));
+        if outcomes.iter().flatten().any(failed) {
             self.inner.tally.failed();
         }
-        placed.into_iter().map(|item| result(item, &ids, &verdicts)).collect()
+        let results = placed.into_iter().map(|item| result(item, &ids, &outcomes)).collect();
+        PushAnswer { results, diverted }
     }
+}
+
+/// Stores lanes, or spools them.
+async fn append(inner: &Arc<Inner>, lanes: Vec<Lane>) -> Vec<Vec<Outcome>> {
+    let decided = |verdicts: Vec<Vec<FrameVerdict>>| {
+        verdicts.into_iter().map(|lane| lane.into_iter().map(Outcome::Decided).collect()).collect()
+    };
+    if !inner.buffer.exists() {
+        return decided(inner.fusion.append(inner, lanes).await);
+    }
+    let behind: Vec<bool> = lanes.iter().map(|lane| inner.buffer.goes_behind(lane)).collect();
+    if !behind.contains(&true) {
+        let verdicts = inner.fusion.append(inner, lanes.clone()).await;
+        return inner.buffer.rescue(&lanes, verdicts).await;
+    }
+    let (mut spooled, mut stored) = (Vec::new(), Vec::new());
+    for (lane, behind) in lanes.into_iter().zip(&behind) {
+        if *behind { spooled.push(lane) } else { stored.push(lane) }
+    }
+    let mut spooled = inner.buffer.take(&spooled, true).await.into_iter();
+    let verdicts = inner.fusion.append(inner, stored.clone()).await;
+    let mut stored = inner.buffer.rescue(&stored, verdicts).await.into_iter();
+    let next = |behind: bool| if behind { spooled.next() } else { stored.next() };
+    behind.into_iter().map(next).map(Option::unwrap_or_default).collect()
 }
 
 /// Tells whoever waits that messages landed.
@@ -126,19 +172,32 @@ pub(crate) fn minted_key(id: MessageId) -> TransactionId {
     TransactionId::new(id.to_string()).expect("the text of a UUID has no control character and 36 bytes")
 }
 
-fn result(item: Placed, ids: &[Vec<MessageId>], verdicts: &[Vec<FrameVerdict>]) -> PushResult {
+fn result(item: Placed, ids: &[Vec<MessageId>], outcomes: &[Vec<Outcome>]) -> PushResult {
     let Placed { lane, frame, repeats, message_id, transaction_id } = item;
     // An item that repeats another takes that one's id, whatever became of it.
     let message_id = if repeats { ids[lane][frame] } else { message_id };
-    let (message_id, status, error) = match verdicts.get(lane).and_then(|lane| lane.get(frame)) {
-        Some(FrameVerdict::Queued { .. }) if repeats => (message_id, PushStatus::Duplicate, None),
-        Some(FrameVerdict::Queued { .. }) => (message_id, PushStatus::Queued, None),
-        Some(FrameVerdict::Duplicate { original }) => (*original, PushStatus::Duplicate, None),
-        Some(FrameVerdict::Failed(error)) => {
+    let decided = match outcomes.get(lane).and_then(|lane| lane.get(frame)) {
+        Some(Outcome::Decided(verdict)) => verdict,
+        Some(Outcome::Buffered) => {
+            return PushResult { message_id, transaction_id, status: PushStatus::Buffered, error: None };
+        }
+        Some(Outcome::Refused(text)) => {
+            let error = Some(text.clone());
+            return PushResult { message_id, transaction_id, status: PushStatus::Failed, error };
+        }
+        None => {
+            let error = Some("the push was lost inside the broker".to_owned());
+            return PushResult { message_id, transaction_id, status: PushStatus::Failed, error };
+        }
+    };
+    let (message_id, status, error) = match decided {
+        FrameVerdict::Queued { .. } if repeats => (message_id, PushStatus::Duplicate, None),
+        FrameVerdict::Queued { .. } => (message_id, PushStatus::Queued, None),
+        FrameVerdict::Duplicate { original } => (*original, PushStatus::Duplicate, None),
+        FrameVerdict::Failed(error) => {
             metrics::counter!("queen_db_errors_total", "op" => "push").increment(1);
             (message_id, PushStatus::Failed, Some(error.to_string()))
         }
-        None => (message_id, PushStatus::Failed, Some("the push was lost inside the broker".to_owned())),
     };
     PushResult { message_id, transaction_id, status, error }
 }

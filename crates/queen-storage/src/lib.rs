@@ -18,6 +18,7 @@ pub mod maintenance;
 pub mod messages;
 pub mod metrics;
 pub mod pop;
+mod state;
 pub mod stats;
 pub mod traces;
 mod transaction;
@@ -34,6 +35,7 @@ pub use error::StorageError;
 pub use ids::PartitionKey;
 pub use lease::Extended;
 pub use push::{DedupStats, FrameVerdict, Lane, NewFrame, Pushed};
+pub use state::FlagRow;
 pub use transaction::{TxnFailure, TxnPush, TxnPushed, TxnSuccess};
 
 /// How segments are written.

@@ -39,6 +39,9 @@ statements! {
     ACK_SEARCH = "ack/search.sql";
     ACK_APPLY = "ack/apply.sql";
     ACK_DEAD_LETTER = "ack/dead_letter.sql";
+    STATE_FLAGS = "state/flags.sql";
+    STATE_SET_FLAG = "state/set_flag.sql";
+    STATE_STAMPED = "state/stamped.sql";
     LEASE_EXTEND = "lease/extend.sql";
     LEASE_FIND = "lease/find.sql";
     LEASE_RELEASE = "lease/release.sql";
@@ -66,6 +69,7 @@ statements! {
     GROUPS_REPAIRS_PRUNE = "groups/repairs_prune.sql";
     GROUPS_CURSOR_IDS = "groups/cursor_ids.sql";
     GROUPS_DELETE_METADATA = "groups/delete_metadata.sql";
+    GROUPS_KEPT = "groups/kept.sql";
     GROUPS_DELETE_CURSORS = "groups/delete_cursors.sql";
     GROUPS_SUBSCRIPTION = "groups/subscription.sql";
     GROUPS_LIST = "groups/list.sql";

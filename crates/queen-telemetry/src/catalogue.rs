@@ -267,7 +267,7 @@ catalogue! {
     SPOOL_FILES Gauge "queen_spool_files" "files" [state = "active" | "ready"] "Files of the spool.";
     SPOOL_OLDEST_EVENT_AGE_SECONDS Gauge "queen_spool_oldest_event_age_seconds" "seconds" [] "Age of the oldest spooled event.";
     SPOOL_DISK_FREE_BYTES Gauge "queen_spool_disk_free_bytes" "bytes" [] "Free space of the spool's file system.";
-    SPOOL_BREAKER_OPEN Gauge "queen_spool_breaker_open" "0 or 1" [] "1 while pushes go straight to the spool.";
+    SPOOL_BREAKER_OPEN Gauge "queen_spool_breaker_open" "0 or 1" [] "1 while the replay pauses after repeated failures.";
     SPOOL_WRITABLE Gauge "queen_spool_writable" "0 or 1" [] "1 while the spool takes events.";
     SPOOL_WRITTEN_EVENTS_TOTAL Counter "queen_spool_written_events_total" "events" [] "Events written to the spool.";
     SPOOL_WRITE_FAILURES_TOTAL Counter "queen_spool_write_failures_total" "writes" [] "Failed writes to the spool.";

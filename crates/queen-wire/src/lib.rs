@@ -14,6 +14,7 @@ mod groups;
 mod internal;
 mod json;
 mod lease;
+mod maintenance;
 mod messages;
 mod percent;
 mod pop;
@@ -42,6 +43,11 @@ pub use groups::{
 };
 pub use internal::{logged_out, no_mesh, notified, notify, operator};
 pub use lease::{extend_seconds, lease_extended};
+pub use maintenance::{
+    BufferLine, FileLine, ModeRequest, QuarantineEvent, QuarantineLine, buffers, counted, drain_wait,
+    drained, maintenance, maintenance_set, pop_maintenance, pop_maintenance_set, quarantine, requeue_indexes,
+    spool,
+};
 pub use messages::{
     BrowseLine, MessageCore, MessageGroup, MessageLines, MessagesQuery, ModeLine, ReplayLine,
     dead_letters_deleted, message, messages, no_dead_letter, no_record, purge_query, purged, replay_failed,

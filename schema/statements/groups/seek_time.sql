@@ -32,7 +32,10 @@ WITH RECURSIVE bisect AS (
     WHERE b.lo < b.hi
 )
 INSERT INTO queen.log_consumers AS c (partition_id, consumer_group, committed)
-SELECT b.id, $2, b.lo - 1
+SELECT b.id, $2, COALESCE(
+           -- behind a gap the segment begins later
+           (SELECT s.base_offset FROM queen.log_segments s
+            WHERE s.partition_id = b.id AND s.base_offset >= b.lo ORDER BY s.base_offset LIMIT 1), b.lo) - 1
 FROM bisect b
 WHERE b.lo >= b.hi
 ORDER BY b.ord

@@ -1,6 +1,6 @@
 -- Seeds the cursors of a group that starts after the newest message, or at an instant, on every partition that exists.
 -- A partition that this statement cannot see yet is one whose every message came after the registration.
--- Caller: queen-storage pop/register.rs, only who registered the group. Locks: log_partitions FOR KEY SHARE, then
+-- Caller: queen-storage pop/register.rs, only who registered the group, and groups/delete.rs. Locks: log_partitions FOR KEY SHARE, then
 -- log_consumers ascending by partition. Writes: log_consumers.
 -- $1 queue uuid, $2 group text, $3 from timestamptz (NULL: after the newest message)
 INSERT INTO queen.log_consumers (partition_id, consumer_group, committed)

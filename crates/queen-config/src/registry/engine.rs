@@ -18,7 +18,7 @@ pub(super) const VARIABLES: &[Variable] = &[
         .doc("Shards that collect pushes for one commit."),
     at_least("QUEEN_V2_FUSION_HOLD_MS", "push.fusion.hold_ms", 3, 1).doc("Back-stop sweep of those shards."),
     int("QUEEN_FUSION_MAX_BYTES", "push.fusion.max_bytes", 67_108_864, 1, i64::MAX)
-        .doc("Bytes that may wait for a commit; above it pushes are spooled."),
+        .live().doc("Bytes that may wait for a commit; above it pushes are spooled."),
     boolean("QUEEN_DEDUP_CACHE", "dedup.cache_enabled", true).live().doc(
         "Remember the hashes of the deduplication window, so that a push need not search for repeats. \
          Deduplication is exact either way.",

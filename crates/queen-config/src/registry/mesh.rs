@@ -36,6 +36,7 @@ pub(super) const VARIABLES: &[Variable] = &[
     at_least("QUEEN_SYNC_DEAD_THRESHOLD_MS", "mesh.dead_threshold_ms", 5_000, 1)
         .doc("Silence after which a peer is reported down."),
     at_least("QUEEN_CACHE_REFRESH_INTERVAL_MS", "mesh.reconcile_interval_ms", 60_000, 1)
+        .live()
         .doc("Period at which flags are read again and caches dropped; the floor under every lost hint."),
     unfiled(pem("QUEEN_MESH_TLS_CERT", "mesh.tls.cert", "CERTIFICATE"))
         .doc("Certificate for mutual TLS on the mesh port, PEM. All three of these or none."),

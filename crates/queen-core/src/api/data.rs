@@ -37,6 +37,15 @@ pub struct PushResult {
     pub error: Option<String>,
 }
 
+/// The answer to a push.
+#[derive(Debug, Clone)]
+pub struct PushAnswer {
+    /// One per item, in order.
+    pub results: Vec<PushResult>,
+    /// Push maintenance kept all of it from the database.
+    pub diverted: bool,
+}
+
 /// Where a pop looks.
 #[derive(Debug, Clone)]
 pub enum PopTarget {

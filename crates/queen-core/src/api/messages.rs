@@ -43,4 +43,6 @@ pub enum ReplayOutcome {
     Missing,
     /// There is no payload to replay.
     Empty(Replay),
+    /// Pushes are kept from the database at the moment, so nothing was done.
+    Maintenance,
 }

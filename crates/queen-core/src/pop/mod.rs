@@ -46,6 +46,9 @@ impl Broker {
     /// A dropped call claims nothing afterwards; a lease that it had taken is given back in the background.
     pub async fn pop(&self, tenant: TenantId, request: PopRequest) -> Result<PopAnswer, Error> {
         metrics::counter!("queen_process_pop_requests_total").increment(1);
+        if self.inner.maintenance.pop() {
+            return Ok(PopAnswer::empty());
+        }
         let start = if request.group.is_queue_mode() {
             StartPoint::All
         } else {
@@ -88,10 +91,10 @@ impl Broker {
     ) -> Result<PopAnswer, Error> {
         let mut ticket = self.stand(tenant, request).await?;
         loop {
-            if self.inner.draining.load(Ordering::Relaxed) {
+            ticket.arm();
+            if self.inner.draining.load(Ordering::Relaxed) || self.inner.maintenance.pop() {
                 return Ok(PopAnswer::empty());
             }
-            ticket.arm();
             if let Look::Messages(answer) =
                 self.look(tenant, request, start, Moment::Parked, deadline).await?
             {

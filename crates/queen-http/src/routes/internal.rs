@@ -15,13 +15,9 @@ pub(super) async fn notify(app: &App, call: Call<'_>) -> Result<Answer, ApiError
 }
 
 /// `GET /internal/api/shared-state/stats` and its older name.
-pub(super) fn mesh_stats() -> Answer {
-    reply::ok(queen_wire::no_mesh("no_peers", false, false))
-}
-
-/// `GET /api/v1/system/shared-state`
-pub(super) fn shared_state() -> Answer {
-    reply::ok(queen_wire::no_mesh("single_node_segments_broker", false, false))
+pub(super) fn mesh_stats(app: &App) -> Answer {
+    let modes = app.broker.maintenance();
+    reply::ok(queen_wire::no_mesh("no_peers", modes.push, modes.pop))
 }
 
 /// `GET /auth/me`

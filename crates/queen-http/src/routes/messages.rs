@@ -101,6 +101,11 @@ async fn replay(
     target: &ReplayTarget,
     missing: Vec<u8>,
 ) -> Result<Answer, ApiError> {
+    if app.broker.maintenance().push {
+        let text = "push maintenance is on; nothing is replayed before it is off";
+        let body = replay_failed("maintenance", text, Some(false));
+        return Err(ApiError::with_body(StatusCode::SERVICE_UNAVAILABLE, body));
+    }
     let outcome = match app.broker.replay(call.context.tenant, target).await {
         Ok(outcome) => outcome,
         Err(Error::Statement { class, sqlstate, message }) => {
@@ -120,6 +125,11 @@ async fn replay(
             reply::ok(queen_wire::replayed(&replay_line(&replay, message_id, None)))
         }
         ReplayOutcome::Missing => return Err(ApiError::with_body(StatusCode::NOT_FOUND, missing)),
+        ReplayOutcome::Maintenance => {
+            let text = "push maintenance mode is on: nothing is replayed until it ends";
+            let body = replay_failed("maintenance", text, Some(false));
+            return Err(ApiError::with_body(StatusCode::SERVICE_UNAVAILABLE, body));
+        }
         ReplayOutcome::Empty(_) => {
             let text = "the message was deleted, or could not be decoded, before it was given up: there is no payload to replay";
             let body = replay_failed("empty", text, Some(false));

@@ -7,10 +7,12 @@ mod dlq;
 mod groups;
 mod internal;
 mod lease;
+mod maintenance;
 mod messages;
 mod pop;
 mod push;
 mod queues;
+mod spool;
 mod status;
 mod system;
 mod traces;
@@ -96,11 +98,21 @@ pub(crate) async fn dispatch(app: &App, endpoint: Endpoint, call: Call<'_>) -> R
         Endpoint::GroupSeek => groups::seek(app, call).await,
         Endpoint::GroupSeekPartition => groups::seek_partition(app, call).await,
         Endpoint::Notify => internal::notify(app, call).await,
-        Endpoint::MeshStats => Ok(internal::mesh_stats()),
-        Endpoint::SharedState => Ok(internal::shared_state()),
+        Endpoint::MeshStats => Ok(internal::mesh_stats(app)),
         Endpoint::Me => Ok(internal::me(&call)),
         Endpoint::Login => Ok(internal::login()),
         Endpoint::Logout => Ok(internal::logout()),
+        Endpoint::Buffers => Ok(maintenance::buffers(app).await),
+        Endpoint::Maintenance => Ok(maintenance::get(app).await),
+        Endpoint::SetMaintenance => maintenance::set(app, call).await,
+        Endpoint::PopMaintenance => Ok(maintenance::get_pop(app).await),
+        Endpoint::SetPopMaintenance => maintenance::set_pop(app, call).await,
+        Endpoint::SharedState => Ok(maintenance::shared_state(app)),
+        Endpoint::Spool => Ok(spool::show(app).await),
+        Endpoint::Quarantine => spool::quarantine(app, call).await,
+        Endpoint::Requeue => spool::requeue(app, call).await,
+        Endpoint::DeleteQuarantined => spool::delete(app, call).await,
+        Endpoint::DrainSpool => spool::drain(app, call).await,
         Endpoint::Health => Ok(system::health(app).await),
         Endpoint::Livez => Ok(system::livez(app)),
         Endpoint::Readyz => system::readyz(app, &call).await,

@@ -1,6 +1,6 @@
 use hyper::StatusCode;
-use queen_core::api::PushItem;
-use queen_types::QueueName;
+use queen_core::api::{PushAnswer, PushItem};
+use queen_types::{PushStatus, QueueName};
 use queen_wire::{PushLine, PushRequest, push_answer};
 
 use super::Call;
@@ -8,7 +8,8 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::reply::{self, Answer};
 
-/// `POST /api/v1/push`. The status is 201 whatever became of the single items.
+/// `POST /api/v1/push`. The status is 201 whatever became of the single items; 500 with the same body when push
+/// maintenance is on and some could not be spooled.
 pub(super) async fn push(app: &App, call: Call<'_>) -> Result<Answer, ApiError> {
     let request = PushRequest::parse(&call.body)?;
     if request.items.is_empty() {
@@ -27,7 +28,10 @@ pub(super) async fn push(app: &App, call: Call<'_>) -> Result<Answer, ApiError> 
             trace_id: None,
         })
         .collect();
-    let results = app.broker.push(call.context.tenant, items, call.context.producer).await;
+    let PushAnswer { results, diverted } =
+        app.broker.push_or_divert(call.context.tenant, items, call.context.producer).await;
+    let lost = diverted && results.iter().any(|result| result.status == PushStatus::Failed);
+    let status = if lost { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::CREATED };
     let lines = results.iter().zip(&queues).map(|(result, queue)| PushLine {
         message_id: result.message_id,
         transaction_id: result.transaction_id.as_ref(),
@@ -35,5 +39,5 @@ pub(super) async fn push(app: &App, call: Call<'_>) -> Result<Answer, ApiError> 
         status: result.status,
         error: result.error.as_deref(),
     });
-    Ok(reply::json(StatusCode::CREATED, push_answer(lines)))
+    Ok(reply::json(status, push_answer(lines)))
 }

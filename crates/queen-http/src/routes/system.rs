@@ -25,7 +25,7 @@ pub(super) async fn readyz(app: &App, call: &Call<'_>) -> Result<Answer, ApiErro
     let database_connected = app.broker.database_alive().await;
     let schema_applied = app.broker.schema_applied();
     let draining = app.is_draining();
-    let spool_writable = false;
+    let spool_writable = app.broker.can_buffer();
     let served = database_connected && schema_applied;
     let ready = !draining && (served || (spool_writable && !strict));
     let body = queen_wire::readyz(Readiness {
@@ -33,7 +33,7 @@ pub(super) async fn readyz(app: &App, call: &Call<'_>) -> Result<Answer, ApiErro
         database_connected,
         schema_applied,
         spool_writable,
-        maintenance: false,
+        maintenance: app.broker.maintenance().push,
         draining,
     });
     Ok(reply::json(status_of(ready), body))

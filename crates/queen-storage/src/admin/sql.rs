@@ -31,6 +31,7 @@ statements! {
     DELETE_LOCK_DLQ = "delete_lock_dlq.sql";
     DELETE_LOCK_QUEUE = "delete_lock_queue.sql";
     DELETE_LOCK_PARTITIONS = "delete_lock_partitions.sql";
+    DELETE_SUBSCRIPTIONS = "delete_subscriptions.sql";
     DELETE_LOCK_CONSUMERS = "delete_lock_consumers.sql";
     DELETE_DLQ = "delete_dlq.sql";
     DELETE_TXNS = "delete_txns.sql";

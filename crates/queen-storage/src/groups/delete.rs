@@ -1,6 +1,6 @@
 //! Forgetting a group.
 
-use queen_pg::{Row, ToSql, step};
+use queen_pg::{PgTimestamp, Row, ToSql, step};
 use queen_types::{Group, QueueName, TenantId, Uuid};
 
 use crate::admin::row::column;
@@ -19,7 +19,8 @@ pub struct Deleted {
 
 impl Storage {
     /// Deletes the cursors of a group on one queue, or on all, live leases included, and with `registrations` also where
-    /// it registered, so that its next pop is a first contact. One transaction, with a repair for every queue.
+    /// it registered, so that its next pop is a first contact. One transaction, with a repair for every queue. Where
+    /// the registration stays, the cursors are then made anew where the group had begun.
     ///
     /// # Errors
     /// See [`StorageError`].
@@ -73,6 +74,14 @@ impl Storage {
             step(sql::GROUPS_REPAIR, &repair),
         ])
         .await?;
+        if !registrations {
+            // Partitions that were there when the group came must not pass for new ones.
+            for row in conn.query(sql::GROUPS_KEPT, &whose).await? {
+                let queue: Uuid = column(&row, "queue_id")?;
+                let from: PgTimestamp = column(&row, "subscription_timestamp")?;
+                conn.execute(sql::POP_SEED, &[&queue, &text, &from]).await?;
+            }
+        }
         if !queues.is_empty() {
             self.prune_repairs(&mut conn).await;
         }

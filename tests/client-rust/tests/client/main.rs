@@ -5,6 +5,7 @@ mod consume;
 mod groups;
 mod lease;
 mod names;
+mod operator;
 mod pop_ack;
 mod push;
 mod transaction;
