@@ -5,6 +5,7 @@
 mod cli;
 mod dev;
 mod health;
+mod idle;
 mod outage;
 mod program;
 mod serve;

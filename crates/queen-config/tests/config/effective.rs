@@ -23,7 +23,10 @@ fn the_banner_names_values_and_origins_and_masks_secrets() {
         "config: postgres host=localhost port=5432 user=postgres password=<set:7 chars> (env PG_PASSWORD) "
     ));
     assert!(
-        banner.iter().any(|line| line == "config: jobs interval_ms=5000 (env STATS_INTERVAL_MS)"),
+        banner.iter().any(|line| {
+            line.starts_with("config: jobs interval_ms=5000 batch_size=1000 ")
+                && line.contains(" interval_ms=5000 (env STATS_INTERVAL_MS) ")
+        }),
         "{banner:?}"
     );
     assert!(!banner.join("\n").contains("hunter2"));

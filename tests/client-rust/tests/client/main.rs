@@ -8,4 +8,5 @@ mod names;
 mod operator;
 mod pop_ack;
 mod push;
+mod status;
 mod transaction;
