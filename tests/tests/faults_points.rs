@@ -83,7 +83,8 @@ async fn i05_a_push_that_meets_a_fault_at_any_point_is_whole_or_absent() -> anyh
 
 /// A message of each of two partitions of the source, under one lease.
 async fn two_of_the_source(broker: &Broker, name: &str) -> anyhow::Result<Vec<TxnOperation>> {
-    broker.push(T, vec![item(name, "done", "s"), item(name, "dead", "s")], None).await;
+    let pushed = broker.push(T, vec![item(name, "done", "s"), item(name, "dead", "s")], None).await;
+    ensure!(pushed.iter().all(|r| r.status == PushStatus::Queued), "{pushed:?}");
     let answer = broker.pop(T, PopRequest { partitions: None, ..pop(name, 9) }).await?;
     ensure!(answer.partitions.len() == 2, "{answer:?}");
     let acks = answer.partitions.iter().map(|p| TxnOperation::Ack {

@@ -21,6 +21,8 @@ usage: queen-server [--config FILE]                      serve; configured by th
        queen-server config print [--format toml|env|json] [--config FILE]
                                                          show what is in force and where it comes from
        queen-server config schema                        show every variable
+       queen-server spool list|show FILE|export FILE|requeue FILE [--index N]...|delete FILE
+                          [--dir DIR] [--config FILE]    quarantined events of a broker that is stopped
        queen-server migrate                              says why there is no offline migration
        queen-server --version | --help
 
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     ConfigPrint(ConfigFile, Format),
     /// Show every variable there is.
     ConfigSchema,
+    /// Look at what stands in quarantine, or drive it again.
+    Spool(SpoolArgs),
     /// Explain that there is no offline migration.
     Migrate,
     /// Print [`HELP`].
@@ -61,6 +65,30 @@ pub(crate) struct HealthArgs {
     pub(crate) config: ConfigFile,
     /// Ask for readiness instead of liveness.
     pub(crate) ready: bool,
+}
+
+/// Arguments of `spool`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SpoolArgs {
+    pub(crate) config: ConfigFile,
+    /// The directory, instead of the configured one.
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) verb: SpoolVerb,
+}
+
+/// What to do with a spool.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum SpoolVerb {
+    /// Its files.
+    List,
+    /// The events of a file, with the reasons.
+    Show(String),
+    /// The events of a file, as records.
+    Export(String),
+    /// Back behind everything that waits; no number: all of the file.
+    Requeue(String, Vec<u64>),
+    /// Away for good.
+    Delete(String),
 }
 
 /// Arguments of `dev`.
@@ -93,6 +121,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> anyhow::Result<
         "healthcheck" => {
             args.rest.next();
             args.healthcheck().map(Command::Healthcheck)
+        }
+        "spool" => {
+            args.rest.next();
+            args.spool().map(Command::Spool)
         }
         "config" => {
             args.rest.next();
@@ -140,6 +172,38 @@ impl Args {
             }
         }
         Ok(Command::ConfigPrint(file, format))
+    }
+
+    fn spool(mut self) -> anyhow::Result<SpoolArgs> {
+        const VERBS: &str = "spool needs a verb: list, show, export, requeue or delete";
+        let verb = self.rest.next().unwrap_or_default();
+        let verb = verb.to_str().unwrap_or_default().to_owned();
+        let (mut config, mut dir, mut file, mut indexes) = (ConfigFile::default(), None, None, Vec::new());
+        while let Some((name, value)) = self.flag() {
+            match name.as_str() {
+                "--config" => config.0 = Some(self.value(&name, value)?.into()),
+                "--dir" => dir = Some(self.value(&name, value)?.into()),
+                "--index" if verb == "requeue" => {
+                    let text = self.value(&name, value)?;
+                    let index = text.to_str().and_then(|t| t.parse().ok());
+                    indexes.push(
+                        index.ok_or_else(|| anyhow::anyhow!("--index {text:?} is not a number from 0"))?,
+                    );
+                }
+                _ if file.is_none() && !name.starts_with('-') && verb != "list" => file = Some(name),
+                _ => return Err(unknown(&name)),
+            }
+        }
+        let file = || file.ok_or_else(|| anyhow::anyhow!("spool {verb} needs the name of a file"));
+        let verb = match verb.as_str() {
+            "list" => SpoolVerb::List,
+            "show" => SpoolVerb::Show(file()?),
+            "export" => SpoolVerb::Export(file()?),
+            "requeue" => SpoolVerb::Requeue(file()?, indexes),
+            "delete" => SpoolVerb::Delete(file()?),
+            _ => anyhow::bail!("{VERBS}"),
+        };
+        Ok(SpoolArgs { config, dir, verb })
     }
 
     fn end(mut self) -> anyhow::Result<()> {
@@ -225,6 +289,13 @@ mod tests {
             Command::ConfigPrint(ConfigFile(None), Format::Json)
         );
         assert_eq!(parsed("config schema"), Command::ConfigSchema);
+        let spool = |dir: Option<&str>, verb| {
+            Command::Spool(SpoolArgs { config: ConfigFile(None), dir: dir.map(Into::into), verb })
+        };
+        assert_eq!(parsed("spool list"), spool(None, SpoolVerb::List));
+        let requeue = SpoolVerb::Requeue("f.buf".to_owned(), vec![0, 3]);
+        assert_eq!(parsed("spool requeue f.buf --index 0 --index=3 --dir /s"), spool(Some("/s"), requeue));
+        assert_eq!(parsed("spool delete f.buf"), spool(None, SpoolVerb::Delete("f.buf".to_owned())));
         assert_eq!(parsed("healthcheck"), Command::Healthcheck(HealthArgs::default()));
         let ready = HealthArgs { config: ConfigFile(Some("q.toml".into())), ready: true };
         assert_eq!(parsed("healthcheck --config q.toml --ready"), Command::Healthcheck(ready));
@@ -244,6 +315,11 @@ mod tests {
         assert!(refused("config print --format xml").contains("xml"));
         assert!(refused("healthcheck --ready=1").contains("--ready"));
         assert!(refused("config schema now").contains("now"));
+        assert!(refused("spool").contains("list, show, export, requeue or delete"));
+        assert!(refused("spool show").contains("needs the name of a file"));
+        assert!(refused("spool show f --index 1").contains("--index"));
+        assert!(refused("spool requeue f --index x").contains("x"));
+        assert!(refused("spool list f").contains("\"f\""));
         assert!(refused("--port 1").contains("--port"));
     }
 }

@@ -7,6 +7,7 @@ mod healthcheck;
 mod migrate;
 mod serve;
 mod signals;
+mod spool;
 mod telemetry;
 
 use std::io::Write;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
             let args = DevArgs { config: ConfigFile::default(), data, port, fresh };
             run(config, |loaded, recorder, stop| dev::run(args, loaded, recorder, stop))
         }
+        Ok(Command::Spool(args)) => spool::run(args),
         Ok(Command::Healthcheck(args)) => healthcheck::run(args),
         Err(error) => Err(error),
     };

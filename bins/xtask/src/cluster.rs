@@ -1,8 +1,21 @@
 //! A private PostgreSQL for one task.
 
+use std::time::Duration;
+
 use anyhow::Context;
-use queen_pgcluster::{Cluster, ClusterOptions};
+use queen_pgcluster::{Cluster, ClusterOptions, Shutdown};
 use tokio::runtime::{Builder, Runtime};
+
+/// How a server goes away.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Outage {
+    /// SIGKILL.
+    Kill,
+    /// Without a checkpoint.
+    Immediate,
+    /// In order.
+    Fast,
+}
 
 /// A cluster that ends with this value, or with this process if that is killed.
 pub(crate) struct TaskCluster {
@@ -32,6 +45,21 @@ impl TaskCluster {
         let _ = directory.keep();
         println!("PostgreSQL {} on port {}", cluster.binaries().major(), cluster.port());
         Ok(TaskCluster { cluster: Some(cluster), runtime })
+    }
+
+    /// Takes the server away for some time and brings it back.
+    pub(crate) fn outage(&mut self, how: Outage, gone: Duration) -> anyhow::Result<()> {
+        let Some(cluster) = &mut self.cluster else { return Ok(()) };
+        self.runtime.block_on(async {
+            match how {
+                Outage::Kill => cluster.kill().await?,
+                Outage::Immediate => cluster.stop_immediate().await?,
+                Outage::Fast => cluster.shut_down(Shutdown::Fast).await?,
+            }
+            tokio::time::sleep(gone).await;
+            cluster.restart().await
+        })?;
+        Ok(())
     }
 
     pub(crate) fn port(&self) -> u16 {

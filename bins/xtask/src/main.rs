@@ -6,6 +6,7 @@ mod cluster;
 mod conformance;
 mod layers;
 mod order_run;
+mod outage_run;
 mod repo;
 mod soak;
 mod step;
@@ -44,6 +45,12 @@ const COMMANDS: &[Command] = &[
         name: "soak",
         about: "long runs by name, which CI runs for seconds only: [--list] [--seconds N] NAME... | all",
         run: soak::run,
+    },
+    Command {
+        name: "outage-run",
+        about: "PostgreSQL killed and stopped at random under load, nothing accepted is lost: [--seconds N] \
+                [--producers N] [--partitions N] [--seed N] [--binary PATH]",
+        run: outage_run::run,
     },
     Command { name: "ci", about: "everything that .ci/run runs", run: ci::run },
 ];

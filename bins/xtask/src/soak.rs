@@ -88,6 +88,11 @@ const SOAKS: &[Soak] = &[
         about: "the whole order run; its size is its own, see `cargo xtask order-run`",
         run: Run::Task("order-run"),
     },
+    Soak {
+        name: "outage",
+        about: "PostgreSQL comes and goes under load; its size is its own, see `cargo xtask outage-run`",
+        run: Run::Task("outage-run"),
+    },
 ];
 
 #[derive(Debug, PartialEq, Eq)]

@@ -212,7 +212,6 @@ impl Config {
             reconcile_interval: Duration::from_millis(merged.section::<Mesh>("mesh")?.reconcile_interval_ms),
             fusion_max_bytes: push.fusion.max_bytes,
             buffer: Some(merged.section::<Spool>("spool")?.into_options(merged)),
-            flags_refresh: Duration::from_millis(merged.section::<Mesh>("mesh")?.reconcile_interval_ms),
             hotlist: hotlist.enabled,
             walk_pause_max: Duration::from_millis(hotlist.reseed_ms),
             hotlist_idle: Some(Duration::from_millis(hotlist.idle_sweep_ms)).filter(|idle| !idle.is_zero()),

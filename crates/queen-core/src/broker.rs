@@ -192,7 +192,7 @@ fn start_tasks(inner: &Arc<Inner>) {
     inner.supervisor.run("hot-list", move |beat| hot::timer::run(broker.clone(), timer.clone(), beat));
     let ticks = inner.admission.ticks();
     inner.supervisor.run("admission", ticks);
-    let (broker, every) = (Arc::downgrade(inner), inner.options.flags_refresh);
+    let (broker, every) = (Arc::downgrade(inner), inner.options.reconcile_interval);
     inner.supervisor.run("maintenance", move |beat| maintenance::run(broker.clone(), every, beat));
     if inner.buffer.exists() {
         let broker = Arc::downgrade(inner);

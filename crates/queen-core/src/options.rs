@@ -40,8 +40,6 @@ pub struct BrokerOptions {
     pub fusion_max_bytes: usize,
     /// Where pushes go that the database cannot take; without it they fail.
     pub buffer: Option<BufferOptions>,
-    /// How often the maintenance modes are read that other brokers may have switched.
-    pub flags_refresh: Duration,
     /// Keep in memory which partitions probably have work; off, every pop asks the database.
     pub hotlist: bool,
     /// A pop that does not wait and finds nothing on the hot list walks over the queue's partitions, unless the last walk
@@ -104,7 +102,6 @@ impl Default for BrokerOptions {
             push_bundles: 2,
             fusion_max_bytes: 64 * 1024 * 1024,
             buffer: None,
-            flags_refresh: Duration::from_secs(60),
             hotlist: true,
             walk_pause_factor: 20,
             walk_pause_max: Duration::from_secs(30),

@@ -1,4 +1,5 @@
 use crate::program::run;
+use crate::settings::spool;
 
 #[test]
 fn migrate_says_that_there_is_none_whatever_the_configuration() {
@@ -44,8 +45,15 @@ fn help_version_and_mistakes() {
 #[test]
 fn without_a_database_it_does_not_start() {
     // Nobody can listen on port 1 but root, and nobody does.
-    let (code, _, err) =
-        run(&[], &[("PG_HOST", "127.0.0.1"), ("PG_PORT", "1"), ("QUEEN_BOOT_WITHOUT_DB", "off")]);
+    let (code, _, err) = run(
+        &[],
+        &[
+            ("PG_HOST", "127.0.0.1"),
+            ("PG_PORT", "1"),
+            ("QUEEN_BOOT_WITHOUT_DB", "off"),
+            ("FILE_BUFFER_DIR", &spool(1)),
+        ],
+    );
     assert_eq!(code, Some(1));
     assert!(err.contains("cannot start on the database 127.0.0.1:1/postgres"), "{err}");
     assert!(err.contains("Connection refused"), "{err}");

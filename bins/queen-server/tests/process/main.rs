@@ -10,3 +10,4 @@ mod program;
 mod serve;
 mod settings;
 mod shutdown;
+mod spool;

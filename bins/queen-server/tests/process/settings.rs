@@ -12,7 +12,11 @@ impl Settings {
     }
 
     pub(crate) fn on(pg: PgOptions, port: u16) -> Settings {
+        // A spool belongs to one broker, and nothing of an earlier run may be replayed.
+        let spool = format!("{}/spool-{}-{port}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+        let _ = std::fs::remove_dir_all(&spool);
         Settings(vec![
+            ("FILE_BUFFER_DIR", spool),
             ("PG_HOST", pg.host),
             ("PG_PORT", pg.port.to_string()),
             ("PG_USER", pg.user),
@@ -21,6 +25,8 @@ impl Settings {
             ("DB_POOL_SIZE", "4".to_owned()),
             ("QUEEN_BIND_ADDR", "127.0.0.1".to_owned()),
             ("PORT", port.to_string()),
+            // Nobody shares a spool.
+            ("FILE_BUFFER_DIR", spool(port)),
         ])
     }
 
@@ -33,6 +39,11 @@ impl Settings {
     pub(crate) fn pairs(&self) -> Vec<(&str, &str)> {
         self.0.iter().map(|(name, value)| (*name, value.as_str())).collect()
     }
+}
+
+/// A spool directory for the broker on a port.
+pub(crate) fn spool(port: u16) -> String {
+    format!("{}/spool-{port}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id())
 }
 
 pub(crate) fn loopback(port: u16) -> SocketAddr {

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-pub(super) struct Connection {
+pub(crate) struct Connection {
     host: String,
     stream: BufReader<TcpStream>,
 }
 
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Connection {
     /// Connects to `http://host:port`.
-    pub(super) fn open(url: &str) -> anyhow::Result<Connection> {
+    pub(crate) fn open(url: &str) -> anyhow::Result<Connection> {
         let host = url.strip_prefix("http://").context("the address must begin with http://")?;
         let host = host.trim_end_matches('/').to_owned();
         let stream = TcpStream::connect(&host).with_context(|| format!("connect to {host}"))?;
@@ -27,11 +27,11 @@ impl Connection {
         Ok(Connection { host, stream: BufReader::new(stream) })
     }
 
-    pub(super) fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
+    pub(crate) fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
         self.call("GET", path, b"")
     }
 
-    pub(super) fn post(&mut self, path: &str, body: &[u8]) -> anyhow::Result<Answer> {
+    pub(crate) fn post(&mut self, path: &str, body: &[u8]) -> anyhow::Result<Answer> {
         self.call("POST", path, body)
     }
 

@@ -5,7 +5,7 @@
 
 mod check;
 mod client;
-mod http;
+pub(crate) mod http;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};

@@ -17,6 +17,11 @@ fn defaults_are_those_of_the_crates() {
         pg: queen_pg::PgOptions { application_name: "queen/q-1".to_owned(), ..broker.pg.clone() },
         // Whoever starts a broker as a library wants to know at once.
         degraded_start: true,
+        // And a spool needs a directory.
+        buffer: Some(queen_core::BufferOptions {
+            fallback: Some(std::env::temp_dir().join("queen-buffers")),
+            ..queen_core::BufferOptions::at("/var/lib/queen/buffers")
+        }),
         ..broker
     };
     assert_eq!(format!("{:?}", config.broker), format!("{expected:?}"));
@@ -120,6 +125,51 @@ fn every_live_variable_arrives() {
     assert_eq!(pg.connect_timeout, Duration::from_secs(3));
     assert_eq!(pg.application_name, "queen/q-9");
     assert_eq!((config.log.filter.as_str(), config.log.json), ("debug", true));
+}
+
+#[test]
+fn every_variable_of_the_spool_arrives() {
+    let broker = ok(&[
+        ("FILE_BUFFER_DIR", "/s"),
+        ("FILE_BUFFER_FLUSH_MS", "7"),
+        ("FILE_BUFFER_MAX_BATCH", "8"),
+        ("FILE_BUFFER_EVENTS_PER_FILE", "9"),
+        ("QUEEN_SPOOL_MAX_BYTES", "10"),
+        ("QUEEN_SPOOL_MIN_FREE_BYTES", "11"),
+        ("QUEEN_SPOOL_FSYNC", "always"),
+        ("QUEEN_SPOOL_FSYNC_MS", "12"),
+        ("QUEEN_SPOOL_REQUIRED", "no"),
+        ("QUEEN_SPOOL_ON_CONFLICT", "subdir"),
+        ("QUEEN_SPOOL_ORDERED", "yes"),
+        ("QUEEN_SPOOL_DELETE_UNMOVABLE", "1"),
+        ("QUEEN_FUSION_MAX_BYTES", "13"),
+    ])
+    .config
+    .broker;
+    let expected = queen_core::BufferOptions {
+        files: queen_core::SpoolOptions {
+            events_per_file: 9,
+            max_bytes: 10,
+            min_free_bytes: 11,
+            fsync: queen_core::FsyncMode::Always,
+            fsync_gap: Duration::from_millis(12),
+            on_conflict: queen_core::OnConflict::Subdir,
+            delete_unmovable: true,
+            ..queen_core::SpoolOptions::at("/s")
+        },
+        // Whoever named a directory wants no other.
+        fallback: None,
+        required: false,
+        flush: Duration::from_millis(7),
+        batch: 8,
+        ordered: true,
+    };
+    assert_eq!(format!("{:?}", broker.buffer), format!("{:?}", Some(expected)));
+    assert_eq!(broker.fusion_max_bytes, 13);
+    assert_eq!(
+        format!("{:?}", ok(&[("QUEEN_SPOOL_FSYNC", "never")]).config.broker.buffer.unwrap().files.fsync),
+        "Never"
+    );
 }
 
 #[test]

@@ -46,11 +46,14 @@ fn unknown_names_are_told_with_the_nearest_known_one() {
 
 #[test]
 fn names_of_features_to_come_are_known() {
-    let set =
-        &[("QUEEN_POP_FUSION_SHARDS", "5"), ("QUEEN_SPOOL_FSYNC", "always"), ("STATS_INTERVAL_MS", "10000")];
+    let set = &[
+        ("QUEEN_POP_FUSION_SHARDS", "5"),
+        ("QUEEN_STREAMS_MAX_KEY_BYTES", "600"),
+        ("STATS_INTERVAL_MS", "10000"),
+    ];
     assert_eq!(
         warnings(set),
-        ["of features that this version does not have: QUEEN_POP_FUSION_SHARDS, QUEEN_SPOOL_FSYNC"]
+        ["of features that this version does not have: QUEEN_POP_FUSION_SHARDS, QUEEN_STREAMS_MAX_KEY_BYTES"]
     );
 }
 

@@ -101,6 +101,11 @@ async fn replay(
     target: &ReplayTarget,
     missing: Vec<u8>,
 ) -> Result<Answer, ApiError> {
+    if app.broker.maintenance().push {
+        let text = "push maintenance is on; nothing is replayed before it is off";
+        let body = replay_failed("maintenance", text, Some(false));
+        return Err(ApiError::with_body(StatusCode::SERVICE_UNAVAILABLE, body));
+    }
     let outcome = match app.broker.replay(call.context.tenant, target).await {
         Ok(outcome) => outcome,
         Err(Error::Statement { class, sqlstate, message }) => {
