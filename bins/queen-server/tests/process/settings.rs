@@ -13,7 +13,7 @@ impl Settings {
 
     pub(crate) fn on(pg: PgOptions, port: u16) -> Settings {
         // A spool belongs to one broker, and nothing of an earlier run may be replayed.
-        let spool = format!("{}/spool-{}-{port}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+        let spool = spool(port);
         let _ = std::fs::remove_dir_all(&spool);
         Settings(vec![
             ("FILE_BUFFER_DIR", spool),
@@ -25,8 +25,6 @@ impl Settings {
             ("DB_POOL_SIZE", "4".to_owned()),
             ("QUEEN_BIND_ADDR", "127.0.0.1".to_owned()),
             ("PORT", port.to_string()),
-            // Nobody shares a spool.
-            ("FILE_BUFFER_DIR", spool(port)),
         ])
     }
 

@@ -58,7 +58,8 @@ pub(crate) async fn cycle(inner: &Inner, due: Option<&Due>, tail: bool) -> Resul
         }
         Ok::<_, StorageError>(report)
     };
-    let report = inner.storage.exclusively(Task::Retention, work).await?.transpose()?.unwrap_or_default();
+    let report =
+        Box::pin(inner.storage.exclusively(Task::Retention, work)).await?.transpose()?.unwrap_or_default();
     count(&report);
     Ok(report)
 }

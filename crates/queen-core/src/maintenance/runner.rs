@@ -177,7 +177,9 @@ async fn work(inner: &Inner, task: Task, due: Option<&Due>, tail: bool) -> Resul
         Task::StatsRefresh => refresh_stats(inner).await.map(|_| ()),
         Task::RetainedBytes => {
             let _slot = inner.admission.enter(Lane::Maint, TenantId::DEFAULT).await?;
-            inner.storage.exclusively(task, inner.storage.count_bytes(STATS_LIMIT)).await?.transpose()?;
+            Box::pin(inner.storage.exclusively(task, inner.storage.count_bytes(STATS_LIMIT)))
+                .await?
+                .transpose()?;
             Ok(())
         }
     }

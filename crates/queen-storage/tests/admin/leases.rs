@@ -78,6 +78,6 @@ async fn the_lock_excludes_a_second_worker_of_the_same_task_alone() {
         let other = b.exclusively(Task::StatsRefresh, async { 7 }).await;
         (second.unwrap(), other.unwrap())
     });
-    assert_eq!(outer.await.unwrap(), Some((None::<()>, Some(7))));
+    assert_eq!(Box::pin(outer).await.unwrap(), Some((None::<()>, Some(7))));
     assert_eq!(b.exclusively(Task::Retention, async { 1 }).await.unwrap(), Some(1));
 }
