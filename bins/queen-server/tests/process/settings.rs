@@ -13,10 +13,9 @@ impl Settings {
 
     pub(crate) fn on(pg: PgOptions, port: u16) -> Settings {
         // A spool belongs to one broker, and nothing of an earlier run may be replayed.
-        let spool = format!("{}/spool-{}-{port}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
-        let _ = std::fs::remove_dir_all(&spool);
+        let _ = std::fs::remove_dir_all(spool(port));
         Settings(vec![
-            ("FILE_BUFFER_DIR", spool),
+            ("FILE_BUFFER_DIR", spool(port)),
             ("PG_HOST", pg.host),
             ("PG_PORT", pg.port.to_string()),
             ("PG_USER", pg.user),
@@ -25,8 +24,6 @@ impl Settings {
             ("DB_POOL_SIZE", "4".to_owned()),
             ("QUEEN_BIND_ADDR", "127.0.0.1".to_owned()),
             ("PORT", port.to_string()),
-            // Nobody shares a spool.
-            ("FILE_BUFFER_DIR", spool(port)),
         ])
     }
 
