@@ -1,5 +1,6 @@
 -- Identity and configuration of a queue, one row each. Column defaults are those of a queue born by a push; a queue
--- born by /configure is inserted with its own values (lease_time 300).
+-- born by /configure is inserted with its own values (lease_time 300). idx_queues_retention holds the queues that retention
+-- has to look at.
 
 --@ table queen.queues
 CREATE TABLE IF NOT EXISTS queen.queues (
@@ -40,3 +41,6 @@ CREATE TABLE IF NOT EXISTS queen.queues (
 
 --@ index queen.queues_tenant_name_uk
 CREATE UNIQUE INDEX IF NOT EXISTS queues_tenant_name_uk ON queen.queues (tenant_id, name);
+--@ index queen.idx_queues_retention
+CREATE INDEX IF NOT EXISTS idx_queues_retention ON queen.queues (id)
+    WHERE retention_enabled AND (retention_seconds > 0 OR completed_retention_seconds > 0) OR max_wait_time_seconds > 0;

@@ -23,6 +23,8 @@ CREATE TABLE IF NOT EXISTS queen.log_consumers (
     attempt_count     INTEGER NOT NULL DEFAULT 0,
     total_consumed    BIGINT NOT NULL DEFAULT 0,
     lease_conflated   BOOLEAN NOT NULL DEFAULT FALSE,
+    -- the last claim; queue option groupExpirySeconds counts from here
+    active_at         TIMESTAMPTZ NOT NULL DEFAULT now(),
     created_at        TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (partition_id, consumer_group),
     CONSTRAINT log_consumers_lease CHECK (

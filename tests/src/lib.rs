@@ -11,12 +11,17 @@ pub mod scene;
 pub mod seed;
 pub mod tables;
 
-use queen_core::BrokerOptions;
+use queen_core::{BrokerOptions, MaintenanceOptions};
 
 /// Options of a broker under test: a pop that finds nothing on the hot list always asks the database, so that what another
-/// broker, or the test itself by hand, did is seen at once. `QUEEN_TEST_HOTLIST=off` runs without the list.
+/// broker, or the test itself by hand, did is seen at once; no background work, which a test that wants it switches on. `QUEEN_TEST_HOTLIST=off` runs without the list.
 pub fn options() -> BrokerOptions {
-    BrokerOptions { hotlist: has_hotlist(), walk_pause_factor: 0, ..BrokerOptions::default() }
+    BrokerOptions {
+        hotlist: has_hotlist(),
+        walk_pause_factor: 0,
+        maintenance: MaintenanceOptions::off(),
+        ..BrokerOptions::default()
+    }
 }
 
 /// Whether the brokers under test keep a hot list.

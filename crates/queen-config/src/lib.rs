@@ -13,6 +13,7 @@ mod env_layer;
 mod error;
 mod file_layer;
 mod findings;
+mod jobs;
 mod merge;
 mod names;
 mod parse;

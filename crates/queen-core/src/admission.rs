@@ -52,6 +52,11 @@ impl Admission {
         Ok(slot)
     }
 
+    /// What the arbiter shows of itself.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.gate.snapshot()
+    }
+
     /// From now on nobody gets a slot, and nobody waits for one.
     pub(crate) fn close(&self) {
         self.gate.close();
@@ -123,7 +128,7 @@ pub(crate) fn limits(options: &Options) -> (Limits, Vec<Warning>) {
 impl Broker {
     /// What the arbiter of write transactions shows of itself.
     pub fn admission(&self) -> Snapshot {
-        self.inner.admission.gate.snapshot()
+        self.inner.admission.snapshot()
     }
 }
 

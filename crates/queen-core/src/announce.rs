@@ -30,6 +30,7 @@ impl Inner {
     /// Messages landed in partitions of a queue: they are on the hot list of every group, and as many parked pops of each
     /// wake as partitions became ready; pops of those partitions, and discovery pops, all wake.
     pub(crate) fn landed(&self, tenant: TenantId, queue: &QueueName, landed: &[Landed<'_>]) {
+        self.tally.stored(tenant, queue, landed.iter().map(|l| l.messages).sum());
         if !self.options.hotlist {
             self.gates.landed(tenant, queue, landed.len(), |name| landed.iter().any(|l| l.name == name));
             return;
@@ -64,6 +65,7 @@ impl Inner {
             });
         }
         for freed in freed {
+            self.held.moved(freed.partition);
             if let Release::Retry { rest } = freed.release {
                 self.wake_later(tenant, queue.clone(), freed.group.clone(), rest);
             } else if self.options.hotlist {

@@ -21,7 +21,8 @@ use crate::fusion::Fusion;
 use crate::health::Health;
 use crate::hot::{self, HotLists};
 use crate::leases::Leases;
-use crate::maintenance::{self, Maintenance};
+use crate::maintenance::{self, Held, Tally};
+use crate::modes::{self, Maintenance};
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
 use crate::reconcile;
@@ -33,6 +34,9 @@ use crate::wait::Gates;
 const REPLAY_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a shutdown waits for each of its tasks.
 const TASK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a shutdown waits for the database to hear that background tasks are left to others.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A running broker. Cheap to clone; all clones are the same broker.
 #[derive(Clone)]
@@ -53,7 +57,9 @@ pub(crate) struct Inner {
     pub(crate) leases: Leases,
     pub(crate) health: Health,
     pub(crate) buffer: Arc<Buffer>,
-    pub(crate) maintenance: Arc<Maintenance>,
+    pub(crate) modes: Arc<Maintenance>,
+    pub(crate) held: Held,
+    pub(crate) tally: Tally,
     /// Long polls no longer park.
     pub(crate) draining: AtomicBool,
     pub(crate) schema: Arc<SchemaGate>,
@@ -116,7 +122,9 @@ impl Broker {
             leases: Leases::new(options.ack_registry_max_bytes, options.ack_registry),
             health: Health::default(),
             buffer: Arc::new(buffer),
-            maintenance: Arc::new(Maintenance::new()),
+            modes: Arc::new(Maintenance::new()),
+            held: Held::default(),
+            tally: Tally::default(),
             draining: AtomicBool::new(false),
             schema: Arc::new(SchemaGate::new(matches!(found, Found::Schema))),
             supervisor: Supervisor::new(options.restarts, stop.clone(), tasks.clone()),
@@ -137,7 +145,7 @@ impl Broker {
             tracing::warn!(target: "boot", %error, "the maintenance modes could not be read");
         }
         start_tasks(&inner);
-        if inner.schema.is_applied() && !inner.maintenance.push() {
+        if inner.schema.is_applied() && !inner.modes.push() {
             inner.buffer.settled(REPLAY_PATIENCE).await;
         }
         Ok(Broker { inner })
@@ -173,6 +181,14 @@ impl Broker {
             tracing::warn!(target: "shutdown", "a background task did not end in time");
         }
         self.inner.buffer.close().await;
+        let maintenance = &self.inner.options.maintenance;
+        if maintenance.retention || maintenance.stats {
+            // Another broker goes on at once. If this cannot be said, the leases end by themselves.
+            let given_up = self.inner.storage.give_up_tasks(&self.inner.options.server_id);
+            if !matches!(tokio::time::timeout(FAREWELL, given_up).await, Ok(Ok(()))) {
+                tracing::debug!(target: "shutdown", "leases of background tasks were left to end");
+            }
+        }
         self.inner.admission.close();
         self.inner.storage.pool().close();
     }
@@ -193,10 +209,21 @@ fn start_tasks(inner: &Arc<Inner>) {
     let ticks = inner.admission.ticks();
     inner.supervisor.run("admission", ticks);
     let (broker, every) = (Arc::downgrade(inner), inner.options.reconcile_interval);
-    inner.supervisor.run("maintenance", move |beat| maintenance::run(broker.clone(), every, beat));
+    inner.supervisor.run("modes", move |beat| modes::run(broker.clone(), every, beat));
     if inner.buffer.exists() {
         let broker = Arc::downgrade(inner);
         inner.supervisor.run("replay", move |beat| spool::run(broker.clone(), beat));
+    }
+    let options = &inner.options.maintenance;
+    let (broker, storage) = (Arc::downgrade(inner), inner.storage.clone());
+    inner.supervisor.run("marks", move |beat| maintenance::marks(broker.clone(), storage.clone(), beat));
+    if let Some(every) = options.metrics_flush {
+        let broker = Arc::downgrade(inner);
+        inner.supervisor.run("metrics", move |beat| maintenance::collect(broker.clone(), every, beat));
+    }
+    if options.retention || options.stats {
+        let broker = Arc::downgrade(inner);
+        inner.supervisor.run("maintenance", move |beat| maintenance::run(broker.clone(), beat));
     }
 }
 

@@ -41,6 +41,7 @@ mod leases;
 mod lifecycle;
 mod maintenance;
 mod messages;
+mod modes;
 mod options;
 mod pop;
 mod push;
@@ -54,7 +55,8 @@ mod wait;
 pub use broker::Broker;
 pub use error::{Error, StartError};
 pub use lifecycle::Fatal;
-pub use maintenance::{Mode, Modes};
+pub use maintenance::MaintenanceOptions;
+pub use modes::{Mode, Modes};
 pub use options::BrokerOptions;
 pub use queen_admission::{
     Lane as AdmissionLane, Options as AdmissionOptions, PerLane, Snapshot as AdmissionSnapshot,

@@ -39,7 +39,7 @@ impl Broker {
     /// # Cancel safety
     /// A dropped call may have done it; replaying again is safe.
     pub async fn replay(&self, tenant: TenantId, target: &ReplayTarget) -> Result<ReplayOutcome, Error> {
-        if self.inner.maintenance.push() {
+        if self.inner.modes.push() {
             return Ok(ReplayOutcome::Maintenance);
         }
         let address = match target {

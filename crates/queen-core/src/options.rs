@@ -4,6 +4,7 @@ use queen_admission::Options as AdmissionOptions;
 use queen_pg::PgOptions;
 use queen_types::SubscriptionMode;
 
+use crate::maintenance::MaintenanceOptions;
 use crate::spool::BufferOptions;
 use crate::supervise::RestartLaw;
 
@@ -79,6 +80,8 @@ pub struct BrokerOptions {
     /// How long what is known of a queue (options, registrations) is trusted before it is read again; what another
     /// broker changed is seen this late.
     pub cache_ttl: Duration,
+    /// Retention, statistics and metrics.
+    pub maintenance: MaintenanceOptions,
     /// How often the database is asked what other brokers did that nothing here tells: seeks and deletions of groups. The
     /// longest that a hint from another broker can be late.
     pub reconcile_interval: Duration,
@@ -117,6 +120,7 @@ impl Default for BrokerOptions {
             admission_trace: false,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
+            maintenance: MaintenanceOptions::default(),
             reconcile_interval: Duration::from_secs(60),
         }
     }

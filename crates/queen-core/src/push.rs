@@ -51,15 +51,23 @@ impl Broker {
     ) -> PushAnswer {
         metrics::counter!("queen_process_push_requests_total").increment(1);
         metrics::counter!("queen_process_push_messages_total").increment(items.len() as u64);
+        self.inner.tally.push_request(tenant, items.iter().map(|item| &item.queue));
         let (lanes, placed) = place(tenant, items, producer.as_ref());
         let ids: Vec<Vec<MessageId>> =
             lanes.iter().map(|lane| lane.frames.iter().map(|f| f.message_id).collect()).collect();
-        let diverted = self.inner.maintenance.push();
+        let diverted = self.inner.modes.push();
         let outcomes = if diverted {
             self.inner.buffer.take(&lanes, false).await
         } else {
             append(&self.inner, lanes).await
         };
+        if outcomes
+            .iter()
+            .flatten()
+            .any(|outcome| matches!(outcome, Outcome::Decided(FrameVerdict::Failed(_))))
+        {
+            self.inner.tally.failed();
+        }
         let results = placed.into_iter().map(|item| result(item, &ids, &outcomes)).collect();
         PushAnswer { results, diverted }
     }

@@ -65,6 +65,7 @@ impl Broker {
             }
             Err(TxnFailure::Storage(error)) if error.is_pool() => Err(error.into()),
             Err(TxnFailure::Storage(error)) => {
+                self.inner.tally.failed();
                 metrics::counter!("queen_db_errors_total", "op" => "txn").increment(1);
                 Ok(TxnOutcome::RolledBack {
                     reason: TxnReason::DbError,
@@ -83,6 +84,7 @@ impl Broker {
         success: &TxnSuccess,
     ) {
         self.after_ack(tenant, acks, &success.effects);
+        self.count_settled(tenant, acks, &success.acks, &success.effects);
         let mut queues: HashMap<&QueueName, HashMap<PartitionId, Landed<'_>>> = HashMap::new();
         for (push, pushed) in pushes.iter().zip(&success.pushes) {
             let (partition, name) = (pushed.partition, &push.key.partition);
@@ -90,6 +92,7 @@ impl Broker {
             landed.or_insert(Landed { partition, name, messages: 0 }).messages +=
                 usize::from(!pushed.duplicate);
         }
+        self.inner.tally.transaction(tenant, queues.keys().copied());
         for (queue, landed) in queues {
             let landed: Vec<Landed<'_>> = landed.into_values().collect();
             self.inner.landed(tenant, queue, &landed);

@@ -221,6 +221,16 @@ impl Gates {
     }
 
     /// Parked pops by queue name; discovery pops under the empty one.
+    /// Parked pops by tenant and queue; discovery pops stand under the empty name.
+    pub(crate) fn parked_by_tenant(&self) -> Vec<(TenantId, String, usize)> {
+        let state = self.state.lock();
+        let lines = state.lines.iter().map(|((tenant, queue), groups)| {
+            (*tenant, queue.as_str().to_owned(), groups.values().map(|line| line.waiters.len()).sum())
+        });
+        let discovery = state.discovery.iter().map(|(tenant, line)| (*tenant, String::new(), line.len()));
+        lines.chain(discovery).filter(|(_, _, parked)| *parked > 0).collect()
+    }
+
     pub(crate) fn parked(&self) -> Vec<(String, usize)> {
         let state = self.state.lock();
         let mut parked: Vec<(String, usize)> = state

@@ -31,6 +31,9 @@ pub fn files() -> &'static [File] {
         "090_consumer_groups_metadata.sql",
         "100_hotlist_repairs.sql",
         "110_message_traces.sql",
+        "120_maintenance.sql",
+        "130_stats.sql",
+        "140_metrics.sql",
     ];
     FILES
 }

@@ -154,8 +154,12 @@ fn canonical_type(declared: &str) -> Result<String, String> {
         "REAL" => "real",
         "BOOLEAN" => "boolean",
         "TIMESTAMPTZ" => "timestamp with time zone",
-        "VARCHAR(255)" => "character varying(255)",
+        "VARCHAR(20)" => "character varying(20)",
+        "VARCHAR(50)" => "character varying(50)",
         "VARCHAR(100)" => "character varying(100)",
+        "VARCHAR(255)" => "character varying(255)",
+        "VARCHAR(512)" => "character varying(512)",
+        "NUMERIC(10,2)" => "numeric(10,2)",
         other => return Err(format!("unknown type {other}")),
     }
     .to_owned())

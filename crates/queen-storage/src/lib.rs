@@ -14,12 +14,16 @@ pub mod ack;
 pub mod admin;
 pub mod groups;
 mod lease;
+pub mod maintenance;
 pub mod messages;
+pub mod metrics;
 pub mod pop;
 mod state;
+pub mod stats;
 pub mod traces;
 mod transaction;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -70,11 +74,17 @@ struct Inner {
     options: StorageOptions,
     ids: ids::IdCache,
     known: push::Known,
+    marks: maintenance::Marks,
+    /// Partitions made since the last row of metrics.
+    created: Mutex<HashMap<(TenantId, QueueName), i64>>,
     packers: Mutex<Vec<Packer>>,
 }
 
 /// Packers kept for reuse: as many as pack at the same time on a busy machine; each holds about a segment of memory.
 const PACKERS_KEPT: usize = 4;
+
+/// Queues whose new partitions are counted between two rows of metrics.
+const CREATED_MAX: usize = 10_000;
 
 impl Storage {
     /// A log over a pool whose database has the schema.
@@ -84,6 +94,8 @@ impl Storage {
                 pool,
                 known: push::Known::new(options.dedup_cache_bytes),
                 options,
+                marks: maintenance::Marks::default(),
+                created: Mutex::default(),
                 ids: ids::IdCache::default(),
                 packers: Mutex::new(Vec::new()),
             }),
@@ -120,6 +132,14 @@ impl Storage {
     /// Drops what is remembered of a partition that a statement did not find.
     pub fn forget_partition(&self, key: &PartitionKey) {
         self.inner.ids.forget(key);
+    }
+
+    /// Counts a new partition for the metrics of its queue, which somebody takes every minute or drops.
+    fn count_created(&self, key: &PartitionKey) {
+        let mut created = self.inner.created.lock();
+        if created.len() < CREATED_MAX {
+            *created.entry((key.tenant, key.queue.clone())).or_default() += 1;
+        }
     }
 
     fn with_packer<T>(&self, work: impl FnOnce(&mut Packer) -> T) -> T {

@@ -169,6 +169,7 @@ impl Storage {
         effects.commit.get_or_insert(took);
         if let Some(answers) = answers {
             self.inner.known.learn(&outgoing, &answers, Via::Search);
+            self.inner.marks.opened(answers.opened(&outgoing));
         }
         for (key, id) in lanes.keys.iter().zip(&ids) {
             self.inner.ids.put((*key).clone(), *id);

@@ -1,4 +1,4 @@
-//! Administration on a real database.
+//! Administration and background work on a real database.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,11 @@ mod delete;
 mod depth;
 #[path = "admin/dlq.rs"]
 mod dlq;
+#[path = "admin/leases.rs"]
+mod leases;
 #[path = "admin/listing.rs"]
 mod listing;
 #[path = "admin/plans.rs"]
 mod plans;
+#[path = "admin/retention.rs"]
+mod retention;

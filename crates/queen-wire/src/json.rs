@@ -134,6 +134,18 @@ impl<'a> Object<'a> {
         self
     }
 
+    pub(crate) fn count(&mut self, key: &str, value: usize) -> &mut Self {
+        count(self.key(key), value);
+        self
+    }
+
+    /// Writes a number; what JSON has no number for is 0.
+    pub(crate) fn real(&mut self, key: &str, value: f64) -> &mut Self {
+        let value = if value.is_finite() { value } else { 0.0 };
+        raw(self.key(key), &value.to_string());
+        self
+    }
+
     pub(crate) fn bool(&mut self, key: &str, value: bool) -> &mut Self {
         boolean(self.key(key), value);
         self

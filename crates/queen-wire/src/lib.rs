@@ -5,6 +5,7 @@
 //! or re-serialised. Answers are written straight into a byte buffer.
 
 mod ack;
+mod analytics;
 mod body;
 mod configure;
 mod dlq;
@@ -20,11 +21,17 @@ mod pop;
 mod push;
 mod query;
 mod resources;
+mod status;
+mod status_query;
 mod system;
 mod traces;
 mod transaction;
 
 pub use ack::{Ack, AckLine, AckRequest, ack_answer};
+pub use analytics::{
+    ParkedLine, QueueBucketLine, RetentionLine, SystemLine, TimeRange, WorkerBucketLine, WorkerLine,
+    parked_replicas, queue_lag, queue_ops, retention, system_metrics, worker_metrics,
+};
 pub use body::BodyError;
 pub use configure::{ConfigureRequest, configured};
 pub use dlq::{DlqLine, DlqQuery, dlq_page};
@@ -54,6 +61,12 @@ pub use resources::{
     CountsLine, DepthLine, DetailPartition, KeyKind, KeyLine, QueueLine, depth, keys, queue_deleted,
     queue_detail, queue_list,
 };
+pub use status::{
+    AdmissionLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, RefreshedLine, SpreadLine,
+    StatusDocument, StatusPartitionLine, StoredQueueLine, admission, enabled_of, ingest, job_switched, jobs,
+    overview, refreshed, status_document, status_queue, status_queues,
+};
+pub use status_query::StatusQuery;
 pub use system::{Readiness, health, livez, metrics_zero, readyz, status};
 pub use traces::{
     TraceLine, TraceNameLine, TraceRequest, trace_names, trace_page, traced, traces_by_name,

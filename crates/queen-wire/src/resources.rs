@@ -22,7 +22,7 @@ pub struct CountsLine {
 
 impl CountsLine {
     /// The six counts of the detail; failures are not tracked.
-    fn write(self, o: &mut Object<'_>) {
+    pub(crate) fn write(self, o: &mut Object<'_>) {
         o.int("total", self.total)
             .int("pending", self.pending)
             .int("processing", self.processing)

@@ -182,6 +182,7 @@ WITH seen AS MATERIALIZED (
         lease_expires_at = CASE WHEN k.worker IS NOT NULL THEN k.expires_at END,
         lease_acquired_at = CASE WHEN k.worker IS NOT NULL THEN k.now END,
         lease_conflated = FALSE,
+        active_at = k.now,
         retry_at = NULL,
         attempt_count = CASE
             WHEN k.worker IS NULL THEN c.attempt_count

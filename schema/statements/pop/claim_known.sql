@@ -59,6 +59,7 @@ WITH spans AS MATERIALIZED (
         lease_expires_at = statement_timestamp() + make_interval(secs => k.lease_seconds),
         lease_acquired_at = statement_timestamp(),
         lease_conflated = FALSE,
+        active_at = statement_timestamp(),
         retry_at = NULL,
         attempt_count = CASE WHEN c.attempt_offset = k.head THEN c.attempt_count + 1 ELSE 1 END,
         attempt_offset = k.head

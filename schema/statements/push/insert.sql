@@ -27,7 +27,7 @@ WITH placed AS MATERIALIZED (
     SELECT i.ord::int4 AS ord, i.partition_id, i.frames, e.log_end + 1 + i.ahead AS base_offset,
            -- The stamp never goes back, the clock may. The window is measured on the clock: behind it the stamp of a
            -- partition that was written under a clock ahead would leave keys of a moment ago out.
-           GREATEST(statement_timestamp(), e.newest_at) AS stamp, e.start, e.sealed, e.dedup_window, e.log_end,
+           GREATEST(statement_timestamp(), e.newest_at) AS stamp, e.start, e.sealed, e.dedup_window, e.log_end, e.opened,
            k.vouched, k.covered_from, k.maybe_above, k.maybe_upto,
            COALESCE(k.covered_from >= 0 AND e.dedup_window > 0 AND e.start <= COALESCE((
                SELECT s.created_at FROM queen.log_segments s
@@ -43,7 +43,8 @@ WITH placed AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT GREATEST(p.last_offset, t.end_offset) AS log_end, t.created_at AS newest_at,
                statement_timestamp() - make_interval(secs => q.dedup_window_seconds) AS start,
-               q.dedup_window_seconds AS dedup_window, q.encryption_enabled AND NOT $10::boolean AS sealed
+               q.dedup_window_seconds AS dedup_window, q.encryption_enabled AND NOT $10::boolean AS sealed,
+               p.oldest_live_at IS NULL AS opened
         FROM queen.log_partitions p
         CROSS JOIN LATERAL (
             SELECT q.dedup_window_seconds, q.encryption_enabled FROM queen.queues q WHERE q.id = p.queue_id OFFSET 0
@@ -155,7 +156,7 @@ SELECT p.ord - 1 AS segment,
        CASE WHEN NOT p.sealed
              AND p.partition_id NOT IN (SELECT r.partition_id FROM probed r WHERE r.frames IS NOT NULL)
             THEN p.base_offset END AS base_offset,
-       r.frames, r.originals, p.sealed, p.dedup_window, p.vouched, p.short, r.before_from, r.before,
+       r.frames, r.originals, p.sealed, p.dedup_window, p.opened, p.vouched, p.short, r.before_from, r.before,
        pg_postmaster_start_time() AS server
 FROM placed p
 LEFT JOIN probed r ON r.ord = p.ord

@@ -14,6 +14,7 @@
 -- $8 the payloads are encrypted boolean, $9 server the rest is known from timestamptz
 WITH placed AS MATERIALIZED (
     SELECT i.ord::int4 AS ord, i.partition_id, i.frames, e.log_end + 1 + i.ahead AS base_offset, e.stamp, e.dedup_window,
+           e.opened,
            NOT e.sealed AND (
                e.dedup_window = 0 OR e.log_end < 0
                OR i.vouched = e.log_end AND pg_postmaster_start_time() = $9::timestamptz AND (
@@ -32,7 +33,8 @@ WITH placed AS MATERIALIZED (
         WITH ORDINALITY AS i (partition_id, ahead, frames, vouched, covered_from, ord)
     CROSS JOIN LATERAL (
         SELECT GREATEST(p.last_offset, t.end_offset) AS log_end, GREATEST(statement_timestamp(), t.created_at) AS stamp,
-               q.dedup_window_seconds AS dedup_window, q.encryption_enabled AND NOT $8::boolean AS sealed
+               q.dedup_window_seconds AS dedup_window, q.encryption_enabled AND NOT $8::boolean AS sealed,
+               p.oldest_live_at IS NULL AS opened
         FROM queen.log_partitions p
         CROSS JOIN LATERAL (
             SELECT q.dedup_window_seconds, q.encryption_enabled FROM queen.queues q WHERE q.id = p.queue_id OFFSET 0
@@ -54,6 +56,6 @@ WITH placed AS MATERIALIZED (
     FROM placed p
     WHERE p.clear
 )
-SELECT p.ord - 1 AS segment, CASE WHEN p.clear THEN p.base_offset END AS base_offset, p.dedup_window,
+SELECT p.ord - 1 AS segment, CASE WHEN p.clear THEN p.base_offset END AS base_offset, p.dedup_window, p.opened,
        pg_postmaster_start_time() AS server
 FROM placed p

@@ -13,9 +13,10 @@ impl Settings {
 
     pub(crate) fn on(pg: PgOptions, port: u16) -> Settings {
         // A spool belongs to one broker, and nothing of an earlier run may be replayed.
-        let _ = std::fs::remove_dir_all(spool(port));
+        let spool = spool(port);
+        let _ = std::fs::remove_dir_all(&spool);
         Settings(vec![
-            ("FILE_BUFFER_DIR", spool(port)),
+            ("FILE_BUFFER_DIR", spool),
             ("PG_HOST", pg.host),
             ("PG_PORT", pg.port.to_string()),
             ("PG_USER", pg.user),

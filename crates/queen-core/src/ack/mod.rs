@@ -36,6 +36,12 @@ impl Broker {
     /// # Cancel safety
     /// A dropped call may or may not have taken effect; acking again is safe.
     pub async fn ack(&self, tenant: TenantId, group: Group, items: Vec<AckItem>) -> Vec<AckResult> {
+        let results = self.settle(tenant, group, items).await;
+        self.inner.tally.acked(&results);
+        results
+    }
+
+    async fn settle(&self, tenant: TenantId, group: Group, items: Vec<AckItem>) -> Vec<AckResult> {
         metrics::counter!("queen_process_ack_requests_total").increment(1);
         metrics::counter!("queen_process_ack_messages_total").increment(items.len() as u64);
         let mut results: Vec<AckResult> = Vec::with_capacity(items.len());
@@ -78,6 +84,7 @@ impl Broker {
         match self.ack_with_retry(tenant, &requests).await {
             Ok((answers, effects)) => {
                 self.after_ack(tenant, &requests, &effects);
+                self.count_settled(tenant, &requests, &answers, &effects);
                 for (i, answer) in asked.into_iter().zip(answers) {
                     results[i] = answer.into();
                 }
@@ -85,6 +92,7 @@ impl Broker {
             Err(error) => {
                 let is_overload = error.is_overload();
                 if !is_overload {
+                    self.inner.tally.failed();
                     metrics::counter!("queen_db_errors_total", "op" => "ack").increment(1);
                     tracing::warn!(target: "ack", %error, "an ack was not performed");
                 }
@@ -118,9 +126,13 @@ impl Broker {
         }
         let (batches, items): (Vec<Full>, Vec<Vec<usize>>) =
             hits.into_iter().map(|hit| (hit.full, hit.items)).unzip();
+        let queues: Vec<QueueName> = batches.iter().map(|full| full.queue.clone()).collect();
         let verdicts = self.inner.ack_fusion.complete(&self.inner, batches).await;
         let mut open = vec![true; requests.len()];
-        for (items, verdict) in items.into_iter().zip(verdicts) {
+        for ((items, verdict), queue) in items.into_iter().zip(verdicts).zip(queues) {
+            if verdict == Verdict::Completed {
+                self.inner.tally.settled(tenant, &queue, items.len(), 0);
+            }
             let result = match verdict {
                 Verdict::Completed => {
                     AckResult { success: true, lease_released: true, ..AckResult::default() }
@@ -137,6 +149,25 @@ impl Broker {
             }
         }
         (0..requests.len()).filter(|i| open[*i]).collect()
+    }
+
+    /// Counts items by the queue whose lease they ended; whose they are that ended none is not known here.
+    pub(crate) fn count_settled(
+        &self,
+        tenant: TenantId,
+        requests: &[AckRequest],
+        answers: &[Answer],
+        effects: &AckEffects,
+    ) {
+        for released in &effects.released {
+            let Ok(queue) = QueueName::new(released.queue.as_str()) else { continue };
+            let of_it = requests.iter().zip(answers).filter(|(r, _)| r.partition == released.partition);
+            let (mut done, mut failed) = (0, 0);
+            for (_, answer) in of_it {
+                if answer.success { done += 1 } else { failed += 1 }
+            }
+            self.inner.tally.settled(tenant, &queue, done, failed);
+        }
     }
 
     async fn ack_with_retry(

@@ -4,9 +4,11 @@ mod admin;
 mod data;
 mod groups;
 mod messages;
+mod status;
 
 pub use admin::*;
 pub use data::*;
 pub use groups::*;
 pub use messages::*;
 pub use queen_storage::traces::{NewTrace, Trace, TraceName};
+pub use status::*;

@@ -46,7 +46,7 @@ impl Broker {
     /// A dropped call claims nothing afterwards; a lease that it had taken is given back in the background.
     pub async fn pop(&self, tenant: TenantId, request: PopRequest) -> Result<PopAnswer, Error> {
         metrics::counter!("queen_process_pop_requests_total").increment(1);
-        if self.inner.maintenance.pop() {
+        if self.inner.modes.pop() {
             return Ok(PopAnswer::empty());
         }
         let start = if request.group.is_queue_mode() {
@@ -68,6 +68,11 @@ impl Broker {
             },
         };
         metrics::counter!("queen_process_pop_messages_total").increment(answer.len() as u64);
+        let queue = match &request.target {
+            PopTarget::Queue(queue) | PopTarget::Partition(queue, _) => Some(queue),
+            PopTarget::Discovery { .. } => None,
+        };
+        self.inner.tally.popped(tenant, queue, &answer);
         Ok(answer)
     }
 
@@ -87,7 +92,7 @@ impl Broker {
         let mut ticket = self.stand(tenant, request).await?;
         loop {
             ticket.arm();
-            if self.inner.draining.load(Ordering::Relaxed) || self.inner.maintenance.pop() {
+            if self.inner.draining.load(Ordering::Relaxed) || self.inner.modes.pop() {
                 return Ok(PopAnswer::empty());
             }
             if let Look::Messages(answer) =

@@ -266,7 +266,7 @@ impl Broker {
     /// # Errors
     /// [`Error::Refused`] while push maintenance is on.
     pub async fn replay_now(&self, most: Duration) -> Result<Drained, Error> {
-        if self.inner.maintenance.push() {
+        if self.inner.modes.push() {
             return Err(Error::Refused(
                 "push maintenance is on; nothing is replayed before it is off".to_owned(),
             ));

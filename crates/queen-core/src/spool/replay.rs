@@ -46,15 +46,15 @@ pub(crate) async fn run(inner: Weak<Inner>, beat: Beat) {
 async fn may_run(inner: &Weak<Inner>, replay: &mut Replay, beat: &Beat) -> Option<Arc<Inner>> {
     loop {
         let strong = inner.upgrade()?;
-        if !strong.schema.is_applied() || !strong.maintenance.is_known() {
-            let (schema, maintenance) = (strong.schema.clone(), strong.maintenance.clone());
+        if !strong.schema.is_applied() || !strong.modes.is_known() {
+            let (schema, maintenance) = (strong.schema.clone(), strong.modes.clone());
             drop(strong);
             beat.idle();
             schema.applied().await;
             maintenance.known().await;
             continue;
         }
-        if !strong.maintenance.push() {
+        if !strong.modes.push() {
             return Some(strong);
         }
         drop(strong);

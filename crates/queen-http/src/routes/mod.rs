@@ -1,6 +1,7 @@
 //! One file per area of the API.
 
 mod ack;
+mod analytics;
 mod configure;
 mod dlq;
 mod groups;
@@ -12,6 +13,7 @@ mod pop;
 mod push;
 mod queues;
 mod spool;
+mod status;
 mod system;
 mod traces;
 mod transaction;
@@ -58,8 +60,24 @@ pub(crate) async fn dispatch(app: &App, endpoint: Endpoint, call: Call<'_>) -> R
         Endpoint::QueueDetail => queues::detail(app, call).await,
         Endpoint::QueueDelete => queues::delete(app, call).await,
         Endpoint::QueueDepth => queues::depth(app, call).await,
+        Endpoint::Overview => status::overview(app, call).await,
         Endpoint::Namespaces => queues::namespaces(app, call).await,
         Endpoint::Tasks => queues::tasks(app, call).await,
+        Endpoint::StatusDocument => status::document(app, call).await,
+        Endpoint::StatusQueues => status::queues(app, call).await,
+        Endpoint::StatusQueue => status::queue(app, call).await,
+        Endpoint::StatusAnalytics => status::ingest(app, call).await,
+        Endpoint::StatusJobs => status::jobs(app).await,
+        Endpoint::StatusAdmission => Ok(status::admission(app)),
+        Endpoint::StatsRefresh => status::refresh(app).await,
+        Endpoint::JobSwitch => status::switch_job(app, call).await,
+        Endpoint::SystemMetrics => analytics::system_metrics(app, call).await,
+        Endpoint::WorkerMetrics => analytics::worker_metrics(app, call).await,
+        Endpoint::QueueLag => analytics::queue_lag(app, call).await,
+        Endpoint::QueueOps => analytics::queue_ops(app, call).await,
+        Endpoint::ParkedReplicas => analytics::parked_replicas(app, call).await,
+        Endpoint::RetentionSeries => analytics::retention(app, call).await,
+        Endpoint::PostgresStats => analytics::postgres_stats(app).await,
         Endpoint::Dlq => dlq::list(app, call).await,
         Endpoint::DlqPurge => messages::purge(app, call).await,
         Endpoint::DlqReplay => messages::replay_record(app, call).await,

@@ -1,11 +1,16 @@
 //! Deleting a queue with everything in it.
 
-use queen_pg::{Pool, Row, step};
+use queen_pg::{Conn, Pool, Row, step};
 use queen_types::{PartitionId, QueueId, QueueName, TenantId, Uuid};
 
 use super::row::column;
 use super::sql;
-use crate::StorageError;
+use crate::{StorageError, sql::PUSH_LOCK};
+
+/// Partitions of a queue that goes in one transaction.
+const PARTITIONS_MAX: i64 = 1_000;
+/// Its segments; also how many one step deletes, as delete_some.sql has it.
+const SEGMENTS_MAX: i64 = 10_000;
 
 /// What a deletion took away; caches drop these ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,13 +24,15 @@ pub struct DeletedQueue {
 /// Deletes a queue: configuration, partitions, messages, cursors, subscriptions and dead letters. `None` when there
 /// was none; nothing was written then.
 ///
-/// One transaction, locks in the order that all actors share: its dead letters, the queue, its partitions, its
+/// A large queue is emptied in bounded steps first, each a transaction of its own, so that no statement runs into its
+/// deadline; the queue can be used meanwhile and shows that it shrinks. The rest, and a small queue as a whole, goes in
+/// one transaction, locks in the order that all actors share: its dead letters, the queue, its partitions, its
 /// subscriptions, its cursors, each ascending. So it waits for pushes, acks and replays that are under way and never deadlocks with them;
 /// they find the rows gone when it is through.
 ///
 /// # Errors
-/// [`StorageError::Pg`] when the database refused or was not reached; nothing was deleted then, except when the outcome of
-/// the commit is unknown (a deadline).
+/// [`StorageError::Pg`] when the database refused or was not reached. Of a small queue nothing was deleted then, except
+/// when the outcome of the commit is unknown (a deadline); a large one may have lost a part, and can be deleted again.
 pub async fn delete_queue(
     pool: &Pool,
     tenant: TenantId,
@@ -33,6 +40,7 @@ pub async fn delete_queue(
 ) -> Result<Option<DeletedQueue>, StorageError> {
     let mut conn = pool.get().await?;
     let name = queue.as_str();
+    let mut emptied = empty(&mut conn, tenant, name).await?;
     let mut tx = conn.begin();
     let seen = ids(&tx.query(sql::PARTITION_IDS, &[&tenant.0, &name]).await?)?;
     let locked = tx
@@ -56,7 +64,53 @@ pub async fn delete_queue(
         step(sql::DELETE_QUEUE, &[&id]),
     ])
     .await?;
-    Ok(Some(DeletedQueue { id: QueueId(id), partitions: partitions.into_iter().map(PartitionId).collect() }))
+    emptied.extend(partitions);
+    emptied.sort_unstable();
+    Ok(Some(DeletedQueue { id: QueueId(id), partitions: emptied.into_iter().map(PartitionId).collect() }))
+}
+
+/// Deletes the partitions of a queue that is too large for one transaction, page by page; which they were. A small
+/// queue is left as it is.
+async fn empty(conn: &mut Conn, tenant: TenantId, name: &str) -> Result<Vec<Uuid>, StorageError> {
+    let mut emptied = Vec::new();
+    let size = conn.query(sql::DELETE_SIZE, &[&tenant.0, &name]).await?;
+    let Some(size) = size.first() else { return Ok(emptied) };
+    if column::<i64>(size, "partitions")? <= PARTITIONS_MAX
+        && column::<i64>(size, "segments")? <= SEGMENTS_MAX
+    {
+        return Ok(emptied);
+    }
+    let mut beyond = Uuid::nil();
+    loop {
+        let page = ids(&conn.query(sql::DELETE_PAGE, &[&tenant.0, &name, &beyond]).await?)?;
+        let Some(last) = page.last() else { return Ok(emptied) };
+        beyond = *last;
+        loop {
+            let rows = conn
+                .transact(&[
+                    step(PUSH_LOCK, &[&page]),
+                    step(sql::DELETE_END, &[&page]),
+                    step(sql::DELETE_SOME, &[&page]),
+                ])
+                .await?;
+            let row = rows.get(2).and_then(|rows| rows.first());
+            if row.map_or(Ok(0), |row| column::<i64>(row, "rows"))? < SEGMENTS_MAX {
+                break;
+            }
+        }
+        conn.transact(&[
+            step(sql::DELETE_LOCK_DLQ, &[&page]),
+            step(sql::DELETE_LOCK_SOME, &[&page]),
+            step(sql::DELETE_LOCK_CONSUMERS, &[&page]),
+            step(sql::DELETE_DLQ, &[&page]),
+            step(sql::DELETE_TXNS, &[&page]),
+            step(sql::DELETE_SEGMENTS, &[&page]),
+            step(sql::DELETE_CONSUMERS, &[&page]),
+            step(sql::DELETE_PARTITIONS, &[&page]),
+        ])
+        .await?;
+        emptied.extend(page);
+    }
 }
 
 /// Row ids of the partitions of one queue, ascending; empty when there is none.

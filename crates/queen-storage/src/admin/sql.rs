@@ -22,6 +22,12 @@ statements! {
     DEPTH_GROUP = "depth_group.sql";
     DLQ_PAGE = "dlq_page.sql";
     PARTITION_IDS = "partition_ids.sql";
+    DELETE_SIZE = "delete_size.sql";
+    DELETE_PAGE = "delete_page.sql";
+    DELETE_END = "delete_end.sql";
+    DELETE_SOME = "delete_some.sql";
+    DELETE_LOCK_SOME = "delete_lock_some.sql";
+    DELETE_PARTITIONS = "delete_partitions.sql";
     DELETE_LOCK_DLQ = "delete_lock_dlq.sql";
     DELETE_LOCK_QUEUE = "delete_lock_queue.sql";
     DELETE_LOCK_PARTITIONS = "delete_lock_partitions.sql";

@@ -52,6 +52,8 @@ pub(crate) struct Learned {
     pub(crate) before: Option<(Offset, Vec<u8>)>,
     /// Rows below the known stretch are inside the window.
     pub(crate) short: bool,
+    /// The partition has no note of its oldest segment.
+    pub(crate) opened: bool,
 }
 
 /// The answers of an insert statement, one for each segment.
@@ -158,6 +160,7 @@ pub(crate) fn read_answers(via: Via, rows: &[Row], segments: usize) -> Result<An
         let window: i32 = row.get("dedup_window");
         answers.server = Some(row.get("server"));
         answers.learned[at].window = u32::try_from(window).unwrap_or(0);
+        answers.learned[at].opened = base.is_some() && row.get("opened");
         answers.written[at] = match (base, via) {
             (Some(base), _) => Written::At(base),
             (None, Via::Clear) => Written::Unclear,
@@ -176,4 +179,11 @@ pub(crate) fn read_answers(via: Via, rows: &[Row], segments: usize) -> Result<An
         }
     }
     Ok(answers)
+}
+
+impl Answers {
+    /// Partitions that were appended to and have no note of their oldest segment.
+    pub(crate) fn opened<'a>(&'a self, outgoing: &'a [Outgoing]) -> impl Iterator<Item = PartitionId> + 'a {
+        outgoing.iter().zip(&self.learned).filter(|(_, learned)| learned.opened).map(|(out, _)| out.partition)
+    }
 }

@@ -254,6 +254,7 @@ impl Storage {
         });
         let answers = answers.inspect_err(|_| self.inner.known.forget(ids.iter().copied()))?;
         self.inner.known.learn(&outgoing, &answers, via);
+        self.inner.marks.opened(answers.opened(&outgoing));
         let mut written = answers.written.into_iter();
         let results =
             ids.into_iter().zip(counts).map(|(id, n)| (id, written.by_ref().take(n).collect())).collect();
@@ -276,6 +277,7 @@ impl Storage {
                 self.inner.ids.put(keys[i].clone(), found.id);
                 ids[i] = Some(found.id);
                 if found.created {
+                    self.count_created(keys[i]);
                     fresh.insert(found.id);
                 }
             }

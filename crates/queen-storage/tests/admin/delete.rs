@@ -161,3 +161,26 @@ async fn two_deletions_of_one_queue_are_one() {
         assert_eq!(f.count(EVERYTHING).await, 0);
     }
 }
+
+#[tokio::test]
+async fn a_large_queue_goes_in_steps() {
+    let f = Fixture::new().await;
+    fill(&f, TENANT, "neighbour").await;
+    let neighbour = f.count(EVERYTHING).await;
+    let many = f.queue("many").await;
+    f.partition(f.queue("deep").await, "p").await;
+    f.run(&format!(
+        "INSERT INTO queen.log_partitions (queue_id, name) SELECT '{}', n::text FROM generate_series(1, 1250) n;
+         INSERT INTO queen.log_consumers (partition_id, consumer_group) SELECT id, 'g' FROM queen.log_partitions ON CONFLICT DO NOTHING;
+         INSERT INTO queen.log_segments SELECT p.id, n, n, now(), '\\x00', '\\x00'
+             FROM queen.log_partitions p JOIN queen.queues q ON q.id = p.queue_id AND q.name = 'deep',
+                  generate_series(0, 25000) n",
+        many.0
+    ))
+    .await;
+    let deleted = delete_queue(&f.pool, TENANT, &queue("many")).await.unwrap().unwrap();
+    assert_eq!(deleted.partitions.len(), 1250);
+    assert_eq!(delete_queue(&f.pool, TENANT, &queue("deep")).await.unwrap().unwrap().partitions.len(), 1);
+    assert_eq!(f.count(EVERYTHING).await, neighbour);
+    assert_eq!(f.count("SELECT count(*) FROM queen.log_segments").await, 2);
+}

@@ -110,7 +110,7 @@ impl Maintenance {
 impl Inner {
     /// Puts a value in force here; what follows from a change happens at once.
     fn put(&self, mode: Mode, enabled: bool) {
-        if self.maintenance.flag(mode).on.swap(enabled, Ordering::SeqCst) == enabled {
+        if self.modes.flag(mode).on.swap(enabled, Ordering::SeqCst) == enabled {
             return;
         }
         match mode {
@@ -127,22 +127,22 @@ impl Inner {
 
     /// Reads the rows and takes over what they say, except where a flip of this broker is not written yet.
     pub(crate) async fn adopt_flags(&self) -> Result<(), StorageError> {
-        let flips = MODES.map(|mode| self.maintenance.flag(mode).flips.load(Ordering::SeqCst));
+        let flips = MODES.map(|mode| self.modes.flag(mode).flips.load(Ordering::SeqCst));
         let rows = self.storage.flags(&MODES.map(Mode::key)).await?;
         for (mode, flips) in MODES.into_iter().zip(flips) {
-            let flag = self.maintenance.flag(mode);
+            let flag = self.modes.flag(mode);
             if flag.owed.load(Ordering::SeqCst) || flag.flips.load(Ordering::SeqCst) != flips {
                 continue;
             }
             self.put(mode, rows.iter().any(|row| row.key == mode.key() && row.enabled));
         }
-        self.maintenance.known.send_replace(true);
+        self.modes.known.send_replace(true);
         Ok(())
     }
 
     /// Writes the row of a flip.
     async fn write_flag(&self, mode: Mode) -> Result<(), StorageError> {
-        let flag = self.maintenance.flag(mode);
+        let flag = self.modes.flag(mode);
         loop {
             let flips = flag.flips.load(Ordering::SeqCst);
             self.storage.set_flag(mode.key(), flag.on.load(Ordering::SeqCst)).await?;
@@ -154,14 +154,14 @@ impl Inner {
     }
 
     fn owes(&self) -> impl Iterator<Item = Mode> {
-        MODES.into_iter().filter(|mode| self.maintenance.flag(*mode).owed.load(Ordering::SeqCst))
+        MODES.into_iter().filter(|mode| self.modes.flag(*mode).owed.load(Ordering::SeqCst))
     }
 }
 
 /// Writes what is owed and reads what others wrote, until the broker is gone.
 pub(crate) async fn run(inner: Weak<Inner>, every: Duration, beat: Beat) {
     let Some((schema, maintenance)) =
-        inner.upgrade().map(|inner| (inner.schema.clone(), inner.maintenance.clone()))
+        inner.upgrade().map(|inner| (inner.schema.clone(), inner.modes.clone()))
     else {
         return std::future::pending().await;
     };
@@ -196,7 +196,7 @@ pub(crate) async fn run(inner: Weak<Inner>, every: Duration, beat: Beat) {
 impl Broker {
     /// The modes in force here.
     pub fn maintenance(&self) -> Modes {
-        let maintenance = &self.inner.maintenance;
+        let maintenance = &self.inner.modes;
         Modes { push: maintenance.push(), pop: maintenance.pop() }
     }
 
@@ -216,15 +216,15 @@ impl Broker {
     /// The switch is in force all the same; its row is written with the next reading of the rows at the latest.
     pub async fn set_maintenance(&self, mode: Mode, enabled: bool) -> bool {
         let inner = &self.inner;
-        let flag = inner.maintenance.flag(mode);
+        let flag = inner.modes.flag(mode);
         flag.owed.store(true, Ordering::SeqCst);
         flag.flips.fetch_add(1, Ordering::SeqCst);
         inner.put(mode, enabled);
-        inner.maintenance.known.send_replace(true);
+        inner.modes.known.send_replace(true);
         let written = tokio::time::timeout(PATIENCE, inner.write_flag(mode)).await;
         let mirrored = matches!(written, Ok(Ok(())));
         if !mirrored {
-            inner.maintenance.owed.notify_one();
+            inner.modes.owed.notify_one();
         }
         mirrored
     }
