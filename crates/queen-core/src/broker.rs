@@ -91,8 +91,8 @@ impl Broker {
         options.pg.pool_size = limits.pool_size;
         let pool = Pool::new(options.pg.clone()).map_err(|error| StartError::Config(error.to_string()))?;
         let buffer = Buffer::open(options.buffer.clone(), &options.server_id).await?;
-        // Without a database only a spool can take anything.
-        options.degraded_start &= buffer.is_writable();
+        // Without a database only the spool can take anything; who wants none has said so.
+        options.degraded_start &= options.buffer.is_none() || buffer.is_writable();
         let found = boot::first(&pool, &options).await?;
         if matches!(found, Found::Nothing(_)) {
             boot::hold(&pool);
