@@ -11,7 +11,7 @@ pub mod scene;
 pub mod seed;
 pub mod tables;
 
-use queen_core::{BrokerOptions, MaintenanceOptions};
+use queen_core::{BrokerOptions, UpkeepOptions};
 
 /// Options of a broker under test: a pop that finds nothing on the hot list always asks the database, so that what another
 /// broker, or the test itself by hand, did is seen at once; no background work, which a test that wants it switches on. `QUEEN_TEST_HOTLIST=off` runs without the list.
@@ -19,7 +19,7 @@ pub fn options() -> BrokerOptions {
     BrokerOptions {
         hotlist: has_hotlist(),
         walk_pause_factor: 0,
-        maintenance: MaintenanceOptions::off(),
+        upkeep: UpkeepOptions::off(),
         ..BrokerOptions::default()
     }
 }

@@ -1,5 +1,7 @@
 //! What applications and operators do around push and pop: groups, replay, browsing, traces, delays.
 
+#[path = "operator/counts.rs"]
+mod counts;
 #[path = "operator/delays.rs"]
 mod delays;
 #[path = "operator/docs.rs"]

@@ -39,6 +39,11 @@ const SOAKS: &[Soak] = &[
         run: Run::Tests("parallel_mixed", "i31_"),
     },
     Soak {
+        name: "groups",
+        about: "seeks, deletions and replays among pushes, pops and acks: no deadlock",
+        run: Run::Tests("operator", "i31_"),
+    },
+    Soak {
         name: "delivery",
         about: "everything reaches every group, in order, once after acks, while it is pushed",
         run: Run::Tests("parallel_mixed", "i12_i13_i15_"),

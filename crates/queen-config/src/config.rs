@@ -227,7 +227,7 @@ impl Config {
             },
             admission: merged.section::<Admission>("admission")?.into_options(merged, postgres.pool_size),
             admission_trace: merged.boolean("QUEEN_ADMISSION_TRACE"),
-            maintenance: crate::jobs::options(merged)?,
+            upkeep: crate::jobs::options(merged)?,
             pg: postgres.into_options(&server.id),
             ..BrokerOptions::default()
         };

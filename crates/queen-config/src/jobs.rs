@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queen_core::MaintenanceOptions;
+use queen_core::UpkeepOptions;
 use serde::Deserialize;
 
 use crate::merge::Merged;
@@ -37,11 +37,11 @@ fn days(days: u64) -> u32 {
 }
 
 /// The options that the two sections make.
-pub(crate) fn options(merged: &Merged) -> Result<MaintenanceOptions, Box<figment::Error>> {
+pub(crate) fn options(merged: &Merged) -> Result<UpkeepOptions, Box<figment::Error>> {
     let retention: Retention = merged.section("retention")?;
     let stats: Stats = merged.section("stats")?;
     let cleanup = retention.partition_cleanup;
-    Ok(MaintenanceOptions {
+    Ok(UpkeepOptions {
         retention: true,
         retention_interval: Duration::from_millis(retention.interval_ms),
         retention_batch: u32::try_from(retention.batch_size).unwrap_or(u32::MAX),

@@ -21,13 +21,13 @@ use crate::fusion::Fusion;
 use crate::health::Health;
 use crate::hot::{self, HotLists};
 use crate::leases::Leases;
-use crate::maintenance::{self, Held, Tally};
 use crate::modes::{self, Maintenance};
 use crate::options::BrokerOptions;
 use crate::pop::Claims;
 use crate::reconcile;
 use crate::spool::{self, Buffer};
 use crate::supervise::{Supervisor, count_task_panic};
+use crate::upkeep::{self, Held, Tally};
 use crate::wait::Gates;
 
 /// How long a start waits for what a former life had spooled.
@@ -56,10 +56,10 @@ pub(crate) struct Inner {
     pub(crate) gates: Arc<Gates>,
     pub(crate) leases: Leases,
     pub(crate) health: Health,
-    pub(crate) buffer: Arc<Buffer>,
-    pub(crate) modes: Arc<Maintenance>,
     pub(crate) held: Held,
     pub(crate) tally: Tally,
+    pub(crate) buffer: Arc<Buffer>,
+    pub(crate) modes: Arc<Maintenance>,
     /// Long polls no longer park.
     pub(crate) draining: AtomicBool,
     pub(crate) schema: Arc<SchemaGate>,
@@ -91,8 +91,8 @@ impl Broker {
         options.pg.pool_size = limits.pool_size;
         let pool = Pool::new(options.pg.clone()).map_err(|error| StartError::Config(error.to_string()))?;
         let buffer = Buffer::open(options.buffer.clone(), &options.server_id).await?;
-        // Without a database only a spool can take anything.
-        options.degraded_start &= buffer.is_writable();
+        // Without a database only the spool can take anything; who wants none has said so.
+        options.degraded_start &= options.buffer.is_none() || buffer.is_writable();
         let found = boot::first(&pool, &options).await?;
         if matches!(found, Found::Nothing(_)) {
             boot::hold(&pool);
@@ -121,10 +121,10 @@ impl Broker {
             gates,
             leases: Leases::new(options.ack_registry_max_bytes, options.ack_registry),
             health: Health::default(),
-            buffer: Arc::new(buffer),
-            modes: Arc::new(Maintenance::new()),
             held: Held::default(),
             tally: Tally::default(),
+            buffer: Arc::new(buffer),
+            modes: Arc::new(Maintenance::new()),
             draining: AtomicBool::new(false),
             schema: Arc::new(SchemaGate::new(matches!(found, Found::Schema))),
             supervisor: Supervisor::new(options.restarts, stop.clone(), tasks.clone()),
@@ -180,15 +180,15 @@ impl Broker {
         if tokio::time::timeout(TASK_PATIENCE, self.inner.tasks.wait()).await.is_err() {
             tracing::warn!(target: "shutdown", "a background task did not end in time");
         }
-        self.inner.buffer.close().await;
-        let maintenance = &self.inner.options.maintenance;
-        if maintenance.retention || maintenance.stats {
+        let upkeep = &self.inner.options.upkeep;
+        if upkeep.retention || upkeep.stats {
             // Another broker goes on at once. If this cannot be said, the leases end by themselves.
             let given_up = self.inner.storage.give_up_tasks(&self.inner.options.server_id);
             if !matches!(tokio::time::timeout(FAREWELL, given_up).await, Ok(Ok(()))) {
                 tracing::debug!(target: "shutdown", "leases of background tasks were left to end");
             }
         }
+        self.inner.buffer.close().await;
         self.inner.admission.close();
         self.inner.storage.pool().close();
     }
@@ -208,22 +208,22 @@ fn start_tasks(inner: &Arc<Inner>) {
     inner.supervisor.run("hot-list", move |beat| hot::timer::run(broker.clone(), timer.clone(), beat));
     let ticks = inner.admission.ticks();
     inner.supervisor.run("admission", ticks);
+    let options = &inner.options.upkeep;
+    let (broker, storage) = (Arc::downgrade(inner), inner.storage.clone());
+    inner.supervisor.run("marks", move |beat| upkeep::marks(broker.clone(), storage.clone(), beat));
+    if let Some(every) = options.metrics_flush {
+        let broker = Arc::downgrade(inner);
+        inner.supervisor.run("metrics", move |beat| upkeep::collect(broker.clone(), every, beat));
+    }
+    if options.retention || options.stats {
+        let broker = Arc::downgrade(inner);
+        inner.supervisor.run("upkeep", move |beat| upkeep::run(broker.clone(), beat));
+    }
     let (broker, every) = (Arc::downgrade(inner), inner.options.reconcile_interval);
     inner.supervisor.run("modes", move |beat| modes::run(broker.clone(), every, beat));
     if inner.buffer.exists() {
         let broker = Arc::downgrade(inner);
         inner.supervisor.run("replay", move |beat| spool::run(broker.clone(), beat));
-    }
-    let options = &inner.options.maintenance;
-    let (broker, storage) = (Arc::downgrade(inner), inner.storage.clone());
-    inner.supervisor.run("marks", move |beat| maintenance::marks(broker.clone(), storage.clone(), beat));
-    if let Some(every) = options.metrics_flush {
-        let broker = Arc::downgrade(inner);
-        inner.supervisor.run("metrics", move |beat| maintenance::collect(broker.clone(), every, beat));
-    }
-    if options.retention || options.stats {
-        let broker = Arc::downgrade(inner);
-        inner.supervisor.run("maintenance", move |beat| maintenance::run(broker.clone(), beat));
     }
 }
 

@@ -39,7 +39,6 @@ mod health;
 mod hot;
 mod leases;
 mod lifecycle;
-mod maintenance;
 mod messages;
 mod modes;
 mod options;
@@ -50,12 +49,12 @@ mod spool;
 mod supervise;
 mod traces;
 mod transaction;
+mod upkeep;
 mod wait;
 
 pub use broker::Broker;
 pub use error::{Error, StartError};
 pub use lifecycle::Fatal;
-pub use maintenance::MaintenanceOptions;
 pub use modes::{Mode, Modes};
 pub use options::BrokerOptions;
 pub use queen_admission::{
@@ -68,3 +67,4 @@ pub use queen_spool::{
 };
 pub use spool::{BufferOptions, Drained};
 pub use supervise::{Beat, RestartLaw, TaskState};
+pub use upkeep::UpkeepOptions;

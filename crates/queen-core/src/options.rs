@@ -4,9 +4,9 @@ use queen_admission::Options as AdmissionOptions;
 use queen_pg::PgOptions;
 use queen_types::SubscriptionMode;
 
-use crate::maintenance::MaintenanceOptions;
 use crate::spool::BufferOptions;
 use crate::supervise::RestartLaw;
+use crate::upkeep::UpkeepOptions;
 
 /// How a broker runs. A plain value: nothing reads the environment later.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ pub struct BrokerOptions {
     /// broker changed is seen this late.
     pub cache_ttl: Duration,
     /// Retention, statistics and metrics.
-    pub maintenance: MaintenanceOptions,
+    pub upkeep: UpkeepOptions,
     /// How often the database is asked what other brokers did that nothing here tells: seeks and deletions of groups. The
     /// longest that a hint from another broker can be late.
     pub reconcile_interval: Duration,
@@ -120,7 +120,7 @@ impl Default for BrokerOptions {
             admission_trace: false,
             wait_floor: Duration::from_secs(1),
             cache_ttl: Duration::from_secs(5),
-            maintenance: MaintenanceOptions::default(),
+            upkeep: UpkeepOptions::default(),
             reconcile_interval: Duration::from_secs(60),
         }
     }

@@ -61,11 +61,8 @@ impl Broker {
         } else {
             append(&self.inner, lanes).await
         };
-        if outcomes
-            .iter()
-            .flatten()
-            .any(|outcome| matches!(outcome, Outcome::Decided(FrameVerdict::Failed(_))))
-        {
+        let failed = |outcome: &Outcome| matches!(outcome, Outcome::Decided(FrameVerdict::Failed(_)));
+        if outcomes.iter().flatten().any(failed) {
             self.inner.tally.failed();
         }
         let results = placed.into_iter().map(|item| result(item, &ids, &outcomes)).collect();

@@ -67,14 +67,21 @@ impl Spool {
 
     /// Writes events behind all others; one answer per event, in order. `Ok`: it is on disk, as durable as the options ask.
     ///
+    /// They are on their way when this returns; the future waits for the answers.
+    ///
     /// # Cancel safety
-    /// The events of a dropped call may be accepted all the same.
-    pub async fn append(&self, events: Vec<Event>) -> Vec<Result<(), Refused>> {
+    /// The events are accepted, or not, all the same.
+    pub fn append(
+        &self,
+        events: Vec<Event>,
+    ) -> impl Future<Output = Vec<Result<(), Refused>>> + Send + use<> {
         let count = events.len();
         let (reply, results) = oneshot::channel();
-        let sent = self.jobs.send(Job::Append { events, reply });
-        let results = if sent.is_ok() { results.await.ok() } else { None };
-        results.unwrap_or_else(|| vec![Err(Refused::Closed); count])
+        let sent = self.jobs.send(Job::Append { events, reply }).is_ok();
+        async move {
+            let results = if sent { results.await.ok() } else { None };
+            results.unwrap_or_else(|| vec![Err(Refused::Closed); count])
+        }
     }
 
     /// Closes the file that is written, so that it can be replayed.

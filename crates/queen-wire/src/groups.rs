@@ -121,9 +121,9 @@ pub fn lagging<'a>(lines: impl IntoIterator<Item = CursorLine<'a>>) -> Vec<u8> {
     out
 }
 
-/// Seconds as hours with two digits.
+/// Seconds as hours with two digits, rounded.
 fn hundredths(seconds: i64) -> String {
-    let hundredths = seconds.max(0).saturating_mul(100) / 3600;
+    let hundredths = seconds.max(0).saturating_mul(100).saturating_add(1800) / 3600;
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn hours() {
-        for (seconds, hours) in [(0, "0.00"), (36, "0.01"), (7300, "2.02"), (-5, "0.00")] {
+        for (seconds, hours) in [(0, "0.00"), (36, "0.01"), (7300, "2.03"), (-5, "0.00")] {
             assert_eq!(hundredths(seconds), hours);
         }
     }

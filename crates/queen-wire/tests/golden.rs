@@ -247,3 +247,144 @@ fn system() {
     assert_eq!(status(), br#"{"status":"ok","engine":"segments-rust"}"#);
     assert_eq!(error_body("pool"), br#"{"error":"pool"}"#);
 }
+
+fn group_named(text: &str) -> queen_types::Group {
+    queen_types::Group::new(text).unwrap()
+}
+
+#[test]
+fn groups() {
+    let line = GroupLine {
+        group: "mailer",
+        queue: "billing.invoice",
+        members: 12,
+        lagging: 2,
+        pending: 17,
+        age_seconds: 4,
+        consumed: true,
+        mode: Some("all"),
+        from: Some(Timestamp::EPOCH),
+        subscribed_at: Some(at("2031-04-05T06:02:00.5Z")),
+        conflation: false,
+    };
+    let late = GroupLine { age_seconds: 301, mode: None, from: None, subscribed_at: None, ..line };
+    let dead = GroupLine { consumed: false, group: "a\"b", ..line };
+    check("groups", group_list([line, late, dead]));
+
+    let cursor = CursorLine {
+        group: "audit",
+        queue: "billing.invoice",
+        partition: "cust-9",
+        partition_id: PartitionId(uuid(PARTITION)),
+        worker: Some(LEASE),
+        leased: false,
+        consumed: 40,
+        pending: 5,
+        oldest_at: Some(at("2031-04-05T04:05:00Z")),
+        age_seconds: 7300,
+    };
+    let held = CursorLine { queue: "q\"", leased: true, ..cursor };
+    check("lagging", lagging([cursor, held]));
+    check("group", group_detail(&[cursor, cursor, held]));
+    check("group.unknown", group_detail(&[]));
+    check("group.deleted", group_deleted(&group_named("audit"), Some("billing.invoice"), 12, true));
+    check("group.deleted_everywhere", group_deleted(&group_named("audit"), None, 0, false));
+    check("subscription", subscription_changed(&group_named("mailer"), "2031-04-01T00:00:00Z", 2));
+}
+
+#[test]
+fn seeks() {
+    let group = group_named("mailer");
+    let whole = SeekLine {
+        group: &group,
+        queue: "billing.invoice",
+        partition: None,
+        to: SeekTarget::At(at("2031-04-05T06:00:00Z")),
+    };
+    let one = SeekLine { partition: Some("cust-7"), to: SeekTarget::End, ..whole };
+    check("seek", sought(whole, 12));
+    check("seek.partition", sought(one, 1));
+    check("seek.offset", sought(SeekLine { to: SeekTarget::Offset(41), ..whole }, 12));
+    check("seek.refused", seek_refused(whole));
+    check("seek.partition_refused", seek_refused(one));
+}
+
+#[test]
+fn messages_and_replays() {
+    let core = MessageCore {
+        id: Some(MessageId(uuid(MESSAGE))),
+        transaction_id: "inv-901",
+        partition_id: PartitionId(uuid(PARTITION)),
+        partition: "cust-7",
+        queue: "billing.invoice",
+        namespace: "billing",
+        task: "",
+        status: queen_types::MessageStatus::Completed,
+        trace_id: None,
+        producer_sub: None,
+        created_at: at("2031-04-05T06:07:08.123Z"),
+        leased_until: None,
+        payload: br#"{"cents":1250}"#,
+        encrypted: false,
+    };
+    let line = BrowseLine {
+        core,
+        hash: "5d41402abc4b2a76b9719d911017c592",
+        queue_status: queen_types::MessageStatus::Pending,
+        consumed_by: 1,
+        groups: 1,
+        priority: 0,
+        segment: 40,
+        frame: 0,
+    };
+    check("messages", messages(&[line], ModeLine { queue_mode: false, groups: 1 }));
+    let groups = [MessageGroup { name: "mailer", consumed: true, leased_until: None }];
+    check(
+        "message",
+        message(&MessageLines {
+            core: MessageCore { status: queen_types::MessageStatus::DeadLetter, payload: b"", ..core },
+            error: Some("no such customer"),
+            retry_count: 0,
+            options: [90, 5, 1000, 3600, 0],
+            mode: ModeLine { queue_mode: true, groups: 1 },
+            groups: &groups,
+        }),
+    );
+    let moved = ReplayLine {
+        record: uuid("9a9a0000-0000-4000-8000-000000000001"),
+        group: "mailer",
+        queue: "billing.invoice",
+        partition: "cust-7",
+        original: "inv-903",
+        transaction_id: "dlq:9a9a0000-0000-4000-8000-000000000001",
+        message_id: MessageId(uuid(MESSAGE)),
+        offset: Some(7),
+    };
+    check("replay", replayed(&moved));
+    check("replay.duplicate", replayed(&ReplayLine { offset: None, ..moved }));
+    check("replay.failed", replay_failed("error", "replay failed: x", None));
+    check("message.no_dead_letter", no_dead_letter(PartitionId(uuid(PARTITION)), "inv-903"));
+    check("dlq.purged", purged(&QueueName::new("q").unwrap(), Some(&group_named("g")), 3));
+}
+
+#[test]
+fn traces() {
+    let names = ["order-77".to_owned()];
+    let line = TraceLine {
+        id: uuid("0d0d0000-0000-4000-8000-000000000001"),
+        event_type: "step",
+        data: br#"{"s":"rendered"}"#,
+        group: "mailer",
+        created_at: at("2031-04-05T06:10:00Z"),
+        names: &names,
+        transaction_id: "inv-901",
+        partition: PartitionId(uuid(PARTITION)),
+        place: Some(("billing.invoice", "cust-7")),
+    };
+    check("traces", traces_of_message([line]));
+    check("traces.by_name", traces_by_name([line, TraceLine { place: None, ..line }], 2, 100, 0));
+    let name =
+        TraceNameLine { name: "order-77", traces: 1, messages: 1, last_seen: at("2031-04-05T06:10:00Z") };
+    check("traces.names", trace_names([name], 1, 50, 0));
+    check("trace.answer", traced(&line.id));
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use queen_core::{Broker, BrokerOptions, MaintenanceOptions};
+use queen_core::{Broker, BrokerOptions, UpkeepOptions};
 use queen_tests::build::item;
 use queen_types::TenantId;
 
@@ -17,11 +17,8 @@ const SPAN: Duration = Duration::from_secs(12);
 #[tokio::test]
 async fn an_idle_broker_commits_at_most_once_a_second() -> anyhow::Result<()> {
     let db = queen_testkit::db().await?;
-    let options = BrokerOptions {
-        pg: db.options(),
-        maintenance: MaintenanceOptions::default(),
-        ..queen_tests::options()
-    };
+    let options =
+        BrokerOptions { pg: db.options(), upkeep: UpkeepOptions::default(), ..queen_tests::options() };
     let broker = Broker::start(options).await?;
     broker.push(TenantId::DEFAULT, vec![item("q", "p", "m")], None).await;
     tokio::time::sleep(SETTLE).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use queen_core::api::{ConfigureRequest, PopRequest};
-use queen_core::{Broker, BrokerOptions, MaintenanceOptions};
+use queen_core::{Broker, BrokerOptions, UpkeepOptions};
 use queen_testkit::{TestDb, wait_until};
 use queen_tests::build::{acks, group, item, keys, pop, queue};
 use queen_tests::tables::check_tables;
@@ -19,7 +19,7 @@ pub(crate) fn busy(db: &TestDb, id: &str) -> BrokerOptions {
     BrokerOptions {
         pg: db.options(),
         server_id: id.to_owned(),
-        maintenance: MaintenanceOptions {
+        upkeep: UpkeepOptions {
             retention: true,
             retention_interval: Duration::from_millis(100),
             retention_batch: 8,
@@ -27,7 +27,7 @@ pub(crate) fn busy(db: &TestDb, id: &str) -> BrokerOptions {
             stats_interval: Duration::from_millis(200),
             bytes_interval: Duration::from_millis(200),
             metrics_flush: Some(Duration::from_millis(200)),
-            ..MaintenanceOptions::default()
+            ..UpkeepOptions::default()
         },
         ..queen_tests::options()
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use queen_core::api::{AckItem, PopRequest, ReplayTarget, SeekTo, TxnOperation, TxnRequest};
 use queen_core::{Broker, Error};
 use queen_tests::build::{acks, group, item, pop, pop_partition, queue};
@@ -23,7 +23,7 @@ const GROUPS: [&str; 2] = ["g", "h"];
 
 /// Runs for as long; `QUEEN_TEST_SECONDS` for a long run.
 fn lasts() -> Duration {
-    let seconds = std::env::var("QUEEN_TEST_SECONDS").ok().and_then(|text| text.parse().ok());
+    let seconds = std::env::var(queen_tests::seed::SECONDS).ok().and_then(|text| text.parse().ok());
     Duration::from_secs(seconds.unwrap_or(4))
 }
 
@@ -37,6 +37,8 @@ async fn deadlocks(world: &World) -> anyhow::Result<i64> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn i31_nothing_deadlocks_with_a_seek_or_a_deletion() -> anyhow::Result<()> {
     let world = World::start().await?;
+    let given = std::env::var(queen_tests::seed::SEED).ok().and_then(|text| text.parse().ok());
+    let seed: u64 = given.unwrap_or_else(rand::random);
     let end = Instant::now() + lasts();
     let done = Arc::new(AtomicU64::new(0));
     let mut tasks = Vec::new();
@@ -44,7 +46,7 @@ async fn i31_nothing_deadlocks_with_a_seek_or_a_deletion() -> anyhow::Result<()>
         let broker = world.brokers[worker as usize % 2].clone();
         let done = done.clone();
         tasks.push(tokio::spawn(async move {
-            let mut rng = StdRng::seed_from_u64(worker);
+            let mut rng = StdRng::seed_from_u64(seed.wrapping_add(worker));
             while Instant::now() < end {
                 step(&broker, &mut rng, worker).await?;
                 done.fetch_add(1, Ordering::Relaxed);
@@ -53,12 +55,13 @@ async fn i31_nothing_deadlocks_with_a_seek_or_a_deletion() -> anyhow::Result<()>
         }));
     }
     for task in tasks {
-        task.await??;
+        task.await?.with_context(|| format!("{}={seed}", queen_tests::seed::SEED))?;
     }
     ensure!(done.load(Ordering::Relaxed) > 100, "{} operations", done.load(Ordering::Relaxed));
     // Sessions report what they counted once they are idle.
     tokio::time::sleep(Duration::from_millis(1200)).await;
-    ensure!(deadlocks(&world).await? == 0, "{} deadlocks", deadlocks(&world).await?);
+    let found = deadlocks(&world).await?;
+    ensure!(found == 0, "{found} deadlocks; {}={seed}", queen_tests::seed::SEED);
     // A group that goes back gives up messages once more, so the rule of dead letters does not hold.
     world.client.batch_execute("DELETE FROM queen.log_dlq").await?;
     check_tables(&world.client).await?;

@@ -158,3 +158,24 @@ async fn i42_a_postgresql_that_is_killed_under_load_loses_nothing() -> anyhow::R
     cluster.stop().await?;
     Ok(())
 }
+
+/// What a client spooled that went away is replayed without anybody else coming.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_a_client_that_went_away_are_replayed() -> anyhow::Result<()> {
+    let s = Scene::start().await?;
+    s.push_all(&["before"], PushStatus::Queued).await?;
+    s.cut().await;
+    let mut n = 0;
+    while s.broker.buffered().pending == 0 {
+        let going = s.push(vec![item("q", "p", &format!("k{n}"))]);
+        // Let go at some moment, mostly before the answer.
+        let _ = tokio::time::timeout(Duration::from_micros(100 * n), going).await;
+        n += 1;
+    }
+    let pending = s.broker.buffered().pending;
+    s.proxy.restore();
+    s.drained().await?;
+    assert!(consume(&s.broker, "p").await?.len() as u64 > pending);
+    s.broker.shutdown().await;
+    Ok(())
+}

@@ -89,8 +89,11 @@ impl Buffer {
             frames.iter().for_each(|(key, _)| keys.add((*key).clone(), 1));
         }
         let events = frames.iter().map(|(key, frame)| event(key, frame, accepted)).collect();
-        let results = spool.append(events).await;
+        let appending = spool.append(events);
+        // Before anything is awaited: a request that goes away leaves its events to the replay. Whatever the replay asks of
+        // the spool now comes behind them.
         self.news.notify_one();
+        let results = appending.await;
         let outcome = |((key, _), result): (
             &(&PartitionKey, &NewFrame),
             Result<(), queen_spool::Refused>,

@@ -7,6 +7,7 @@ mod ack;
 mod configure;
 mod edge;
 mod lease;
+mod operator;
 mod outage;
 mod pop;
 mod push;

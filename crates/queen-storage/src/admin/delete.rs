@@ -27,7 +27,8 @@ pub struct DeletedQueue {
 /// A large queue is emptied in bounded steps first, each a transaction of its own, so that no statement runs into its
 /// deadline; the queue can be used meanwhile and shows that it shrinks. The rest, and a small queue as a whole, goes in
 /// one transaction, locks in the order that all actors share: its dead letters, the queue, its partitions, its
-/// subscriptions, its cursors, each ascending. So it waits for pushes, acks and replays that are under way and never deadlocks with them;
+/// subscriptions, its cursors, each ascending. So it waits for pushes, acks and replays that are under way and never
+/// deadlocks with them;
 /// they find the rows gone when it is through.
 ///
 /// # Errors

@@ -64,7 +64,7 @@ pub(crate) async fn run(inner: Weak<Inner>, beat: Beat) {
 
 /// What this broker takes part in, and how often that is due.
 fn tasks(inner: &Inner) -> Vec<(Task, Duration)> {
-    let options = &inner.options.maintenance;
+    let options = &inner.options.upkeep;
     let mut tasks = Vec::new();
     if options.retention {
         let walk = if options.safety_walk.is_zero() { ONCE } else { options.safety_walk };

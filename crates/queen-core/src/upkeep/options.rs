@@ -2,7 +2,7 @@ use std::time::Duration;
 
 /// How background work is done.
 #[derive(Debug, Clone)]
-pub struct MaintenanceOptions {
+pub struct UpkeepOptions {
     /// Take part in retention.
     pub retention: bool,
     /// Time between two cycles of retention, at least a millisecond.
@@ -29,9 +29,9 @@ pub struct MaintenanceOptions {
     pub metrics_flush: Option<Duration>,
 }
 
-impl Default for MaintenanceOptions {
+impl Default for UpkeepOptions {
     fn default() -> Self {
-        MaintenanceOptions {
+        UpkeepOptions {
             retention: true,
             retention_interval: Duration::from_secs(5),
             retention_batch: 1_000,
@@ -48,10 +48,10 @@ impl Default for MaintenanceOptions {
     }
 }
 
-impl MaintenanceOptions {
+impl UpkeepOptions {
     /// No background work at all: nothing is deleted by age and statistics stand still.
-    pub fn off() -> MaintenanceOptions {
-        MaintenanceOptions { retention: false, stats: false, metrics_flush: None, ..Default::default() }
+    pub fn off() -> UpkeepOptions {
+        UpkeepOptions { retention: false, stats: false, metrics_flush: None, ..Default::default() }
     }
 
     pub(crate) fn due_cap(&self) -> usize {

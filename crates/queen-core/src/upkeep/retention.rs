@@ -73,7 +73,7 @@ async fn segments(
     mut moved: Vec<PartitionId>,
     report: &mut Report,
 ) -> Result<(), StorageError> {
-    let options = &inner.options.maintenance;
+    let options = &inner.options.upkeep;
     let mut seen: HashSet<PartitionId> = HashSet::new();
     loop {
         let page = {
@@ -111,7 +111,7 @@ async fn segments(
 
 /// Deletes what may go of one partition.
 async fn partition(inner: &Inner, id: PartitionId, now: Timestamp) -> Result<Step, StorageError> {
-    let batch = inner.options.maintenance.retention_batch.max(1);
+    let batch = inner.options.upkeep.retention_batch.max(1);
     let mut deleted = Step::default();
     let mut size = FIRST_STEP.min(batch);
     loop {
@@ -128,7 +128,7 @@ async fn partition(inner: &Inner, id: PartitionId, now: Timestamp) -> Result<Ste
 }
 
 async fn rest(inner: &Inner, report: &mut Report) -> Result<(), StorageError> {
-    let options = &inner.options.maintenance;
+    let options = &inner.options.upkeep;
     let batch = options.retention_batch.max(1);
     let due = {
         let _slot = slot(inner).await?;

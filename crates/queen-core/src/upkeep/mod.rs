@@ -24,7 +24,7 @@ use crate::{Broker, Error};
 
 pub(crate) use collector::collect;
 pub(crate) use held::Held;
-pub use options::MaintenanceOptions;
+pub use options::UpkeepOptions;
 pub(crate) use runner::run;
 pub(crate) use tally::Tally;
 
