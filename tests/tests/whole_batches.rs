@@ -48,7 +48,7 @@ async fn push(broker: &Broker, queue: &str, partition: &str, keys: &[&str]) -> a
 /// Every cursor of the queue, without what differs between two runs of the same.
 async fn cursors(client: &Client, queue: &str) -> anyhow::Result<Vec<String>> {
     let sql = "SELECT p.name || ' ' || (to_jsonb(c) - 'partition_id' - 'created_at' - 'worker_id' - 'lease_expires_at'
-                      - 'lease_acquired_at' || jsonb_build_object('leased', c.worker_id IS NOT NULL,
+                      - 'lease_acquired_at' - 'active_at' || jsonb_build_object('leased', c.worker_id IS NOT NULL,
                       'acquired', c.lease_acquired_at IS NOT NULL))::text
                FROM queen.log_consumers c JOIN queen.log_partitions p ON p.id = c.partition_id
                JOIN queen.queues q ON q.id = p.queue_id WHERE q.name = $1 ORDER BY p.name, c.consumer_group";
@@ -64,6 +64,8 @@ enum Case {
     Repeated,
     Twice,
     ThroughExtension,
+    /// The last message repeats the id of one that was deleted before this group saw it.
+    RepeatOfDeleted,
     AfterRetries,
     RepeatingKeysInside,
     RepeatingKeysAtTheEnd,
@@ -88,7 +90,7 @@ enum Case {
 
 use Case::*;
 
-const WHOLE: [Case; 5] = [Whole, Single, Shuffled, Repeated, ThroughExtension];
+const WHOLE: [Case; 6] = [Whole, Single, Shuffled, Repeated, ThroughExtension, RepeatOfDeleted];
 const OTHER: [Case; 21] = [
     Twice,
     AfterRetries,
@@ -128,6 +130,10 @@ async fn play(
     let edit = queen_types::OptionsEdit { dedup_window_seconds: Some(0), ..Default::default() };
     let request = queen_core::api::ConfigureRequest { queue: queue(name), replace: false, edit };
     broker.configure(T, request).await?;
+    if case == RepeatOfDeleted {
+        push(broker, name, "p", &["d"]).await?;
+        delete_all(client, name).await?;
+    }
     push(broker, name, "p", all).await?;
     let seconds = matches!(case, Expired | TakenOver).then_some(1);
     let request = PopRequest { lease_seconds: seconds, ..pop(name, 9) };
@@ -184,13 +190,29 @@ async fn play(
         QueueDeleted => {
             broker.delete_queue(T, &queue(name)).await?;
         }
-        Whole | Single | AfterRetries | RepeatingKeysInside | RepeatingKeysAtTheEnd => {}
+        Whole | Single | RepeatOfDeleted | AfterRetries | RepeatingKeysInside | RepeatingKeysAtTheEnd => {}
     }
     let mut results = vec![broker.ack(tenant, whose, items).await];
     for items in more {
         results.push(broker.ack(T, Group::queue_mode(), items).await);
     }
     Ok(results)
+}
+
+/// Deletes the messages of a queue as retention does, which keeps their hashes.
+async fn delete_all(client: &Client, queue: &str) -> anyhow::Result<()> {
+    client
+        .batch_execute(&format!(
+            "WITH of_queue AS (SELECT p.id FROM queen.log_partitions p JOIN queen.queues q ON q.id = p.queue_id
+                               WHERE q.name = '{queue}'),
+                  gone AS (DELETE FROM queen.log_segments s USING of_queue WHERE s.partition_id = of_queue.id
+                           RETURNING s.partition_id, s.base_offset, s.end_offset, s.created_at, s.hashes),
+                  kept AS (INSERT INTO queen.log_txns SELECT * FROM gone)
+             UPDATE queen.log_partitions p SET log_start = gone.end_offset + 1, last_offset = gone.end_offset
+             FROM gone WHERE p.id = gone.partition_id",
+        ))
+        .await?;
+    Ok(())
 }
 
 /// Broken by a whole batch that is answered or written in another way than its items would be, and by a memory that takes

@@ -204,15 +204,23 @@ mod tests {
     }
 
     /// A name that runs nothing would pass for ever.
+    /// The files of a test binary: one of its name, a folder of its name, or both.
+    fn sources(binary: &str) -> String {
+        let tests = repo::root().join("tests/tests");
+        let mut text = std::fs::read_to_string(tests.join(format!("{binary}.rs"))).unwrap_or_default();
+        for file in std::fs::read_dir(tests.join(binary)).into_iter().flatten() {
+            text += &std::fs::read_to_string(file.unwrap().path()).unwrap();
+        }
+        text
+    }
+
     #[test]
     fn every_soak_runs_something() {
         for soak in SOAKS {
             match soak.run {
                 Run::Task(task) => assert!(crate::find(task).is_some(), "{task}"),
                 Run::Tests(binary, filter) => {
-                    let path = repo::root().join(format!("tests/tests/{binary}.rs"));
-                    let text =
-                        std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+                    let text = sources(binary);
                     assert!(text.contains(&format!("fn {filter}")), "{binary} has no test {filter}");
                     let is_timed = text.contains("Runs::of(") || text.contains("SECONDS");
                     assert!(is_timed, "{binary} does not heed QUEEN_TEST_SECONDS");

@@ -77,9 +77,9 @@ impl Fixture {
         Ok(self.client.query_one(sql, &[&partition.0]).await?.get(0))
     }
 
-    /// Everything that a cursor says, except which partition it is and when it was made.
+    /// Everything that a cursor says, except which partition it is and when it was made and last claimed.
     async fn cursor(&self, partition: PartitionId) -> anyhow::Result<String> {
-        let sql = "SELECT (to_jsonb(c) - 'partition_id' - 'created_at')::text FROM queen.log_consumers c WHERE partition_id = $1";
+        let sql = "SELECT (to_jsonb(c) - 'partition_id' - 'created_at' - 'active_at')::text FROM queen.log_consumers c WHERE partition_id = $1";
         Ok(self.client.query_one(sql, &[&partition.0]).await?.get(0))
     }
 

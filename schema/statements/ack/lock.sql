@@ -6,7 +6,7 @@ SELECT (i.ord - 1)::int4 AS request, c.committed, c.batch_end, c.worker_id,
        COALESCE(c.lease_expires_at >= clock_timestamp(), FALSE) AS live, c.batch_retry_count, c.retry_offset,
        c.attempt_offset, c.attempt_count, c.total_consumed, q.tenant_id, q.retry_limit,
        q.dead_letter_queue OR q.dlq_after_max_retries AS dead_letters, q.retry_backoff, q.retry_delay,
-       q.retry_delay_max, q.retry_jitter, q.redeliver_skipped, q.name AS queue
+       q.retry_delay_max, q.retry_jitter, q.redeliver_skipped, q.name AS queue, q.log_start
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS i (partition_id, consumer_group, ord)
 CROSS JOIN LATERAL (
     SELECT * FROM queen.log_consumers c
@@ -14,5 +14,5 @@ CROSS JOIN LATERAL (
     FOR UPDATE
 ) c
 CROSS JOIN LATERAL (
-    SELECT q.* FROM queen.log_partitions p JOIN queen.queues q ON q.id = p.queue_id WHERE p.id = i.partition_id OFFSET 0
+    SELECT q.*, p.log_start FROM queen.log_partitions p JOIN queen.queues q ON q.id = p.queue_id WHERE p.id = i.partition_id OFFSET 0
 ) q

@@ -149,8 +149,9 @@ impl Partition {
     pub(super) fn place(&self, group: &Group, key: &str) -> Place {
         let Some(cursor) = self.cursors.get(group) else { return Place::Unknown };
         if let Some(lease) = &cursor.lease {
-            let mut inside = self.occurrences(key).filter(|at| *at > cursor.committed && *at <= lease.end);
-            if let Some(at) = inside.next() {
+            let inside = || self.occurrences(key).filter(|at| *at > cursor.committed && *at <= lease.end);
+            // What was deleted is meant only if nothing else can be.
+            if let Some(at) = inside().find(|at| *at >= self.log_start).or_else(|| inside().next()) {
                 return Place::At(at);
             }
         }

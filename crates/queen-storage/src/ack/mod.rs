@@ -79,6 +79,8 @@ pub(crate) struct Locked {
     pub(crate) policy: Policy,
     pub(crate) tenant: TenantId,
     pub(crate) queue: String,
+    /// Every offset of the partition below is deleted.
+    pub(crate) log_start: Offset,
 }
 
 /// Items of one call that are decided together: those of one cursor under one lease id, in request order.
@@ -367,5 +369,6 @@ fn read_locked(row: &Row) -> Result<Locked, StorageError> {
         },
         tenant: TenantId(row.get("tenant_id")),
         queue: row.get("queue"),
+        log_start: row.get("log_start"),
     })
 }

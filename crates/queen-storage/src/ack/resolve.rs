@@ -9,7 +9,7 @@ use queen_types::{Offset, Uuid};
 use super::{AckRequest, CursorKey, Locked, Resolved, keyed};
 use crate::{StorageError, sql};
 
-/// Lowest offset of every hash of a span.
+/// The offset that every hash of a span stands for: its lowest that is not deleted yet, else its lowest.
 type Span = HashMap<TxnHash, Offset>;
 
 /// Resolves every request against the row of its cursor.
@@ -51,7 +51,7 @@ fn read_spans(
     let mut found: BTreeMap<CursorKey, Span> = BTreeMap::new();
     for row in spans {
         let key = keyed(keys, row)?;
-        let Some(Locked { cursor, .. }) = rows.get(key) else { continue };
+        let Some(Locked { cursor, log_start, .. }) = rows.get(key) else { continue };
         let Some(batch_end) = cursor.batch_end else { continue };
         let span = found.entry(key.clone()).or_default();
         let base: Offset = row.get(1);
@@ -59,7 +59,11 @@ fn read_spans(
         for (frame, hash) in hashes.as_chunks::<16>().0.iter().enumerate() {
             let offset = base + frame as Offset;
             if offset > cursor.committed && offset <= batch_end {
-                span.entry(TxnHash(*hash)).and_modify(|at| *at = offset.min(*at)).or_insert(offset);
+                // An ack of a delivered message must not go to one of the same id that was deleted before delivery.
+                let rank = |at: Offset| (at < *log_start, at);
+                span.entry(TxnHash(*hash))
+                    .and_modify(|at| *at = std::cmp::min_by_key(*at, offset, |at| rank(*at)))
+                    .or_insert(offset);
             }
         }
     }
