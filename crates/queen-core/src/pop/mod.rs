@@ -210,7 +210,8 @@ impl Broker {
         Ok(Look::Nothing { absent: false })
     }
 
-    /// `waits`: the pop can wait, until an instant or without end. Looks at what the hot list has ready, and walks the queue when it has nothing and a walk is due.
+    /// Looks at what the hot list has ready, and walks the queue when it has nothing and a walk is due. `waits`: the pop can
+    /// wait, until an instant or without end.
     async fn look_on_list(
         &self,
         tenant: TenantId,
