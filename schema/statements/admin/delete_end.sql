@@ -7,10 +7,15 @@ WITH ends AS MATERIALIZED (
     SELECT p.address, newest.end_offset
     FROM unnest($1::uuid[]) AS i (id)
     CROSS JOIN LATERAL (
-        SELECT p.id, p.ctid AS address FROM queen.log_partitions p WHERE p.id = i.id OFFSET 0
+        SELECT p.id, p.ctid AS address, p.log_start FROM queen.log_partitions p WHERE p.id = i.id OFFSET 0
     ) p
     CROSS JOIN LATERAL (
-        SELECT s.end_offset FROM queen.log_segments s WHERE s.partition_id = p.id ORDER BY s.base_offset DESC LIMIT 1
+        -- Below are only dead index entries, of steps before this one.
+        SELECT s.end_offset
+        FROM queen.log_segments s
+        WHERE s.partition_id = p.id AND s.base_offset >= p.log_start
+        ORDER BY s.base_offset DESC
+        LIMIT 1
     ) newest
 )
 UPDATE queen.log_partitions p

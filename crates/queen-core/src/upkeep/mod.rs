@@ -74,7 +74,7 @@ impl Broker {
     /// See [`Error`].
     pub async fn clean_up_partitions(&self, days: u32) -> Result<usize, Error> {
         let _slot = self.inner.admission.enter(Lane::Maint, TenantId::DEFAULT).await?;
-        Ok(self.inner.storage.delete_unused_partitions(days.max(1)).await?.0.len())
+        Ok(self.inner.storage.delete_unused_partitions(days.max(1), None).await?.0.len())
     }
 
     /// What is known of the background tasks of all brokers.

@@ -81,37 +81,48 @@ async fn empty(conn: &mut Conn, tenant: TenantId, name: &str) -> Result<Vec<Uuid
     {
         return Ok(emptied);
     }
-    let mut beyond = Uuid::nil();
+    let mut beyond = String::new();
     loop {
-        let page = ids(&conn.query(sql::DELETE_PAGE, &[&tenant.0, &name, &beyond]).await?)?;
-        let Some(last) = page.last() else { return Ok(emptied) };
-        beyond = *last;
-        loop {
-            let rows = conn
-                .transact(&[
-                    step(PUSH_LOCK, &[&page]),
-                    step(sql::DELETE_END, &[&page]),
-                    step(sql::DELETE_SOME, &[&page]),
-                ])
-                .await?;
-            let row = rows.get(2).and_then(|rows| rows.first());
-            if row.map_or(Ok(0), |row| column::<i64>(row, "rows"))? < SEGMENTS_MAX {
-                break;
-            }
-        }
+        let rows = conn.query(sql::DELETE_PAGE, &[&tenant.0, &name, &beyond]).await?;
+        let Some(last) = rows.last() else { return Ok(emptied) };
+        beyond = column(last, "name")?;
+        let mut page = ids(&rows)?;
+        page.sort_unstable();
+        // Where each log begins for the next step; at first it is whatever lies there, also below its noted start.
+        let mut starts = vec![i64::MIN; page.len()];
+        while delete_some(conn, &page, &mut starts).await? >= SEGMENTS_MAX {}
         conn.transact(&[
             step(sql::DELETE_LOCK_DLQ, &[&page]),
             step(sql::DELETE_LOCK_SOME, &[&page]),
             step(sql::DELETE_LOCK_CONSUMERS, &[&page]),
             step(sql::DELETE_DLQ, &[&page]),
             step(sql::DELETE_TXNS, &[&page]),
-            step(sql::DELETE_SEGMENTS, &[&page]),
+            step(sql::DELETE_REST, &[&page, &starts]),
             step(sql::DELETE_CONSUMERS, &[&page]),
             step(sql::DELETE_PARTITIONS, &[&page]),
         ])
         .await?;
         emptied.extend(page);
     }
+}
+
+/// Deletes the oldest segments of partitions and moves the `starts` on behind them; how many went.
+async fn delete_some(conn: &mut Conn, page: &[Uuid], starts: &mut [i64]) -> Result<i64, StorageError> {
+    let answers = conn
+        .transact(&[
+            step(PUSH_LOCK, &[&page]),
+            step(sql::DELETE_END, &[&page]),
+            step(sql::DELETE_SOME, &[&page, &&*starts]),
+        ])
+        .await?;
+    let mut deleted = 0;
+    for row in answers.get(2).into_iter().flatten() {
+        let at = usize::try_from(column::<i64>(row, "ord")?).ok().and_then(|ord| ord.checked_sub(1));
+        let start = at.and_then(|at| starts.get_mut(at)).ok_or(StorageError::Misaligned("delete_some"))?;
+        *start = column(row, "start")?;
+        deleted += column::<i64>(row, "rows")?;
+    }
+    Ok(deleted)
 }
 
 /// Row ids of the partitions of one queue, ascending; empty when there is none.

@@ -51,7 +51,7 @@ impl Scene {
     /// Looks at the work list and steps until nothing is due; what was deleted.
     async fn cycle(&self) -> Step {
         let mut sum = Step::default();
-        while let Some(due) = self.storage.retention_due().await.unwrap() {
+        while let Some(due) = self.storage.retention_due(None).await.unwrap() {
             let look = self.storage.retention_look(&due.partitions, due.now, PERIOD).await.unwrap();
             for id in look.deletable {
                 let step = self.storage.retention_step(id, due.now, 2).await.unwrap();
@@ -124,7 +124,7 @@ async fn nothing_goes_while_the_rules_are_off() {
         Scene::new("retention_enabled = FALSE, retention_seconds = 1, completed_retention_seconds = 1").await;
     let p = s.partition("p", &[500]).await;
     s.f.cursor(p, "g", 0).await;
-    assert_eq!(s.storage.retention_due().await.unwrap(), None);
+    assert_eq!(s.storage.retention_due(None).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -248,10 +248,10 @@ async fn what_is_held_moves_back_on_the_list() {
         Scene::new("retention_enabled = TRUE, completed_retention_seconds = 100, retention_seconds = 10000")
             .await;
     let p = s.partition("p", &[130]).await;
-    let due = s.storage.retention_due().await.unwrap().unwrap();
+    let due = s.storage.retention_due(None).await.unwrap().unwrap();
     let look = s.storage.retention_look(&[p], due.now, PERIOD).await.unwrap();
     assert_eq!((look.deletable.len(), look.held, look.deferred), (0, vec![p], 1));
-    assert_eq!(s.storage.retention_due().await.unwrap(), None);
+    assert_eq!(s.storage.retention_due(None).await.unwrap(), None);
     let next = "SELECT extract(epoch FROM retention_from + interval '100 s' - now())::int8 FROM queen.log_partitions";
     let seconds = s.f.count(next).await;
     assert!((28..=30).contains(&seconds), "looked at again in {seconds} s");
@@ -285,18 +285,18 @@ async fn an_unused_partition_goes_and_a_used_one_stays() {
             FROM queen.log_partitions p WHERE p.id = c.partition_id AND p.name <> 'popped'",
     )
     .await;
-    let (deleted, more) = s.storage.delete_unused_partitions(7).await.unwrap();
+    let (deleted, next) = s.storage.delete_unused_partitions(7, None).await.unwrap();
     let deleted: Vec<Uuid> = deleted.iter().map(|d| d.id.0).collect();
     let mut expected = vec![ids[0].0, ids[6].0];
     expected.sort_unstable();
     assert_eq!(deleted, expected);
-    assert!(more);
+    assert_eq!(next, None);
     assert_eq!(s.f.count("SELECT count(*) FROM queen.log_txns").await, 0);
     assert_eq!(s.f.count("SELECT count(*) FROM queen.log_partitions").await, 5);
     assert_eq!(s.f.count("SELECT count(*) FROM queen.log_consumers").await, 2);
     assert_eq!(
-        s.storage.delete_unused_partitions(7).await.unwrap(),
-        (vec![], false),
+        s.storage.delete_unused_partitions(7, None).await.unwrap(),
+        (vec![], None),
         "the others wait a day"
     );
 }
@@ -310,10 +310,10 @@ async fn dead_letters_go_when_their_queue_says_so() {
     }
     assert_eq!(s.storage.dead_letters_due().await.unwrap(), []);
     s.f.run("UPDATE queen.queues SET dlq_retention_seconds = 100").await;
-    let due = s.storage.dead_letters_due().await.unwrap();
+    let mut due = s.storage.dead_letters_due().await.unwrap();
     assert_eq!((due.len(), due[0].partition), (1, p));
-    assert_eq!(s.storage.dead_letters_step(due[0], 2).await.unwrap(), 2);
-    assert_eq!(s.storage.dead_letters_step(due[0], 2).await.unwrap(), 1);
+    assert_eq!(s.storage.dead_letters_step(&mut due[0], 2).await.unwrap(), 2);
+    assert_eq!(s.storage.dead_letters_step(&mut due[0], 2).await.unwrap(), 1);
     assert_eq!(s.storage.dead_letters_due().await.unwrap(), []);
     assert_eq!(s.f.count("SELECT count(*) FROM queen.log_dlq").await, 1);
 }
@@ -345,10 +345,10 @@ async fn the_cost_follows_what_is_deletable() {
              WHERE name::int4 <= 50;",
     )
     .await;
-    let due = s.storage.retention_due().await.unwrap().unwrap();
+    let due = s.storage.retention_due(None).await.unwrap().unwrap();
     assert_eq!(due.partitions.len(), 50);
     let ids: Vec<String> = due.partitions.iter().map(|p| p.0.to_string()).collect();
-    let list = s.buffers("maintenance/due.sql", "").await;
+    let list = s.buffers("maintenance/due.sql", "('{}', '{}')").await;
     let look = s.buffers("maintenance/hold.sql", &format!("('{{{}}}', now(), 5000)", ids.join(","))).await;
     let step = s.buffers("maintenance/step.sql", &format!("('{}', now(), 100, FALSE)", ids[0])).await;
     println!("{many} partitions, 50 due: {list} pages for the list, {look} to look, {step} a step");
