@@ -24,9 +24,8 @@ statements! {
     PARTITION_IDS = "partition_ids.sql";
     DELETE_SIZE = "delete_size.sql";
     DELETE_PAGE = "delete_page.sql";
-    DELETE_END = "delete_end.sql";
     DELETE_SOME = "delete_some.sql";
-    DELETE_REST = "delete_rest.sql";
+    DELETE_NOTE = "delete_note.sql";
     DELETE_LOCK_SOME = "delete_lock_some.sql";
     DELETE_PARTITIONS = "delete_partitions.sql";
     DELETE_LOCK_DLQ = "delete_lock_dlq.sql";
