@@ -62,7 +62,12 @@ fn counts(o: &mut Object<'_>, counts: CountsLine) {
 
 /// Body of `resources/overview`.
 pub fn overview(line: &OverviewLine) -> Vec<u8> {
-    json::object(|o| {
+    json::object(|o| line.write(o))
+}
+
+impl OverviewLine {
+    pub(crate) fn write(&self, o: &mut Object<'_>) {
+        let line = self;
         o.int("queues", line.queues)
             .int("partitions", line.partitions)
             .int("namespaces", line.namespaces)
@@ -76,7 +81,7 @@ pub fn overview(line: &OverviewLine) -> Vec<u8> {
             })
             .str("timestamp", &line.now.millis_text())
             .int("statsAge", line.age_seconds.unwrap_or(-1));
-    })
+    }
 }
 
 /// What a recomputation wrote.
@@ -234,6 +239,7 @@ pub fn status_document(d: &StatusDocument<'_>) -> Vec<u8> {
         o.array("workers", d.workers, |out, worker| {
             let mut o = Object::open(out);
             worker.write(&mut o);
+            o.int("messagesProcessed", worker.messages);
             o.close();
         });
         o.object("errors", |o| {
@@ -252,7 +258,8 @@ fn throughput(out: &mut Vec<u8>, d: &StatusDocument<'_>, w: &WorkerBucketLine) {
             .iter()
             .filter(|line| line.bucket == w.bucket && line.value == value)
             .map(|line| line.avg)
-            .sum()
+            // An empty sum is a negative zero.
+            .fold(0.0, |sum, avg| sum + avg)
     };
     let round = |value: f64| (value * 100.0).round() / 100.0;
     let mut o = Object::open(out);

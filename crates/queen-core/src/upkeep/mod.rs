@@ -7,6 +7,7 @@ mod options;
 mod retention;
 mod runner;
 mod status;
+mod summary;
 mod tally;
 
 use std::sync::Weak;
@@ -26,6 +27,7 @@ pub(crate) use collector::collect;
 pub(crate) use held::Held;
 pub use options::UpkeepOptions;
 pub(crate) use runner::run;
+pub(crate) use summary::Summaries;
 pub(crate) use tally::Tally;
 
 /// How long notes are gathered before they are written.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hyper::StatusCode;
-use queen_core::api::{Counts, DeadLetterSummary, QueueFilter, Span, Spread, StoredQueue};
+use queen_core::api::{Counts, DeadLetterSummary, Overview, QueueFilter, Span, Spread, StoredQueue};
 use queen_types::QueueName;
 use queen_wire::{
     CountsLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, RefreshedLine, SpreadLine,
@@ -32,8 +32,12 @@ fn failed(error: queen_core::Error) -> ApiError {
 pub(super) async fn overview(app: &App, call: Call<'_>) -> Result<Answer, ApiError> {
     let overview = app.broker.overview(call.context.tenant).await;
     let o = overview.map_err(|e| ApiError::core("overview failed", e))?;
+    Ok(reply::ok(queen_wire::overview(&overview_line(&o))))
+}
+
+pub(super) fn overview_line(o: &Overview) -> OverviewLine {
     let spread = |s: Spread| SpreadLine { avg: s.avg, median: s.median, min: s.min, max: s.max };
-    Ok(reply::ok(queen_wire::overview(&OverviewLine {
+    OverviewLine {
         queues: o.queues,
         partitions: o.partitions,
         namespaces: o.namespaces,
@@ -45,7 +49,7 @@ pub(super) async fn overview(app: &App, call: Call<'_>) -> Result<Answer, ApiErr
         processed: o.processed_per_second,
         now: o.now,
         age_seconds: o.age_seconds,
-    })))
+    }
 }
 
 /// `POST /api/v1/stats/refresh`. While another broker does it, nothing is done here and the answer says zero.
