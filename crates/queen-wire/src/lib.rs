@@ -63,7 +63,7 @@ pub use resources::{
     queue_detail, queue_list,
 };
 pub use status::{
-    AdmissionLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, RefreshedLine, SpreadLine,
+    AdmissionLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, PinLine, RefreshedLine, SpreadLine,
     StatusDocument, StatusPartitionLine, StoredQueueLine, admission, enabled_of, ingest, job_switched, jobs,
     overview, refreshed, status_document, status_queue, status_queues,
 };

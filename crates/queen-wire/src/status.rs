@@ -300,10 +300,20 @@ pub struct StatusPartitionLine<'a> {
     pub newest: Option<Timestamp>,
 }
 
+/// A group for which old messages wait; without a name: nobody consumes them.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // the names say it
+pub struct PinLine<'a> {
+    pub group: Option<&'a str>,
+    pub partitions: i64,
+    pub oldest: Timestamp,
+}
+
 /// Body of `status/queues/:queue`.
 pub fn status_queue<'a>(
     queue: &StoredQueueLine<'_>,
     options: &QueueOptions,
+    pins: &[PinLine<'_>],
     partitions: impl IntoIterator<Item = StatusPartitionLine<'a>>,
 ) -> Vec<u8> {
     json::object(|o| {
@@ -333,6 +343,13 @@ pub fn status_queue<'a>(
             o.opt("lastActivity", text(p.newest).as_deref())
                 .opt("oldestMessage", text(p.oldest).as_deref())
                 .opt("newestMessage", text(p.newest).as_deref());
+            o.close();
+        });
+        o.array("pinnedBy", pins, |out, pin| {
+            let mut o = Object::open(out);
+            o.opt("group", pin.group)
+                .int("partitions", pin.partitions)
+                .str("oldestMessage", &pin.oldest.millis_text());
             o.close();
         });
     })

@@ -1,6 +1,6 @@
 //! Values of the status and analytics calls, as they are stored.
 
-pub use queen_storage::admin::Counts as StoredCounts;
+pub use queen_storage::admin::{Counts as StoredCounts, Pin};
 pub use queen_storage::maintenance::Job;
 pub use queen_storage::metrics::{
     DeadLetterSummary, LeaseSummary, ParkedBucket, QueueBucket, RetentionBucket, Span, SystemValue,

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use queen_core::api::{Counts, DeadLetterSummary, Overview, QueueFilter, Span, Spread, StoredQueue};
 use queen_types::QueueName;
 use queen_wire::{
-    CountsLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, RefreshedLine, SpreadLine,
+    CountsLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, PinLine, RefreshedLine, SpreadLine,
     StatusDocument, StatusPartitionLine, StatusQuery, StoredQueueLine, SystemLine, WorkerBucketLine,
     WorkerLine,
 };
@@ -91,6 +91,11 @@ pub(super) async fn queue(app: &App, call: Call<'_>) -> Result<Answer, ApiError>
         counts: counts(summary.counts),
         consumed: 0,
     };
+    let pins = app.broker.pins(call.context.tenant, &name).await.map_err(failed)?;
+    let pins: Vec<PinLine<'_>> = pins
+        .iter()
+        .map(|pin| PinLine { group: pin.group.as_deref(), partitions: pin.partitions, oldest: pin.oldest })
+        .collect();
     let partitions = detail.partitions.iter().map(|p| StatusPartitionLine {
         id: p.id,
         name: p.name.as_str(),
@@ -100,7 +105,7 @@ pub(super) async fn queue(app: &App, call: Call<'_>) -> Result<Answer, ApiError>
         oldest: p.oldest_message,
         newest: p.newest_message,
     });
-    Ok(reply::ok(queen_wire::status_queue(&line, &detail.options, partitions)))
+    Ok(reply::ok(queen_wire::status_queue(&line, &detail.options, &pins, partitions)))
 }
 
 /// `GET /api/v1/status`

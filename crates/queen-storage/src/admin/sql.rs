@@ -17,6 +17,7 @@ statements! {
     QUEUE_LIST = "queue_list.sql";
     QUEUE_LIST_SEGMENTS = "queue_list_segments.sql";
     QUEUE_PARTITIONS = "queue_partitions.sql";
+    QUEUE_PINS = "queue_pins.sql";
     QUEUE_SEGMENTS = "queue_segments.sql";
     DEPTH_WORST = "depth_worst.sql";
     DEPTH_GROUP = "depth_group.sql";

@@ -1,12 +1,13 @@
 use std::time::Duration;
 
 use queen_pg::SimpleQueryMessage;
+use queen_storage::admin::queue_pins;
 use queen_storage::maintenance::Step;
 use queen_storage::maintenance::sql::ALL;
 use queen_storage::{Storage, StorageOptions};
 use queen_types::{PartitionId, QueueId, Uuid};
 
-use crate::support::Fixture;
+use crate::support::{Fixture, TENANT, queue};
 
 const PERIOD: Duration = Duration::from_secs(5);
 
@@ -147,6 +148,39 @@ async fn what_is_consumed_goes_up_to_the_slowest_named_group() {
     assert_eq!(s.mend().await, 0);
 }
 
+/// The report of who pins agrees with what a cycle leaves, and a stray pop without a group pins nothing.
+#[tokio::test]
+async fn a_queue_tells_which_group_its_old_messages_wait_for() {
+    let s = Scene::new("retention_enabled = TRUE, completed_retention_seconds = 100").await;
+    let pins = async || {
+        let pins = queue_pins(&s.f.pool, TENANT, &queue("q")).await.unwrap();
+        pins.into_iter().map(|pin| (pin.group, pin.partitions)).collect::<Vec<_>>()
+    };
+    for name in ["a", "b", "c"] {
+        let p = s.partition(name, &[500, 400, 10]).await;
+        s.f.cursor(p, "fast", 2).await;
+        s.f.cursor(p, "slow", if name == "c" { 1 } else { -1 }).await;
+        s.f.cursor(p, "__QUEUE_MODE__", -1).await;
+    }
+    let mode = s.partition("mode", &[500]).await;
+    s.f.cursor(mode, "__QUEUE_MODE__", -1).await;
+    s.partition("nobody", &[500]).await;
+    s.partition("young", &[10]).await;
+    let slow = (Some("slow".to_owned()), 2);
+    let others = [(Some("__QUEUE_MODE__".to_owned()), 1), (None, 1)];
+    assert_eq!(pins().await, [&[slow.clone()], &others[..]].concat());
+    assert_eq!(s.cycle().await.completed, 2, "only where the slow one has passed");
+    assert_eq!(pins().await, [&[slow], &others[..]].concat());
+    s.f.run("UPDATE queen.log_consumers SET committed = 2 WHERE consumer_group = 'slow'").await;
+    assert_eq!(pins().await, others);
+    let sql = "INSERT INTO queen.consumer_groups_metadata
+        (consumer_group, queue_id, subscription_mode, subscription_timestamp) SELECT 'late', id, 'all', 'epoch' FROM queen.queues";
+    s.f.run(sql).await;
+    assert_eq!(pins().await, [(Some("late".to_owned()), 4)], "it owes everything, and is named");
+    s.f.run("UPDATE queen.queues SET completed_retention_seconds = 0").await;
+    assert_eq!(pins().await, []);
+}
+
 #[tokio::test]
 async fn a_registered_group_without_a_cursor_owes_everything() {
     let s = Scene::new("retention_enabled = TRUE, completed_retention_seconds = 100").await;
@@ -216,6 +250,26 @@ async fn leases_hold_deletion_by_age_only_when_the_queue_protects_them() {
         s.cycle().await;
         assert_eq!(s.offsets(p).await, Vec::<i64>::new());
     }
+}
+
+#[tokio::test]
+async fn a_protected_lease_holds_eviction_too_and_what_went_unconsumed_is_counted() {
+    let s = Scene::new("max_wait_time_seconds = 100, protect_leased = TRUE").await;
+    let p = s.partition("p", &[500, 400, 300, 10]).await;
+    s.f.cursor(p, "g", 0).await;
+    s.f.lease(p, "g", 1, 60).await;
+    assert_eq!(s.cycle().await, Step { segments: 1, messages: 1, evicted: 1, ..Step::default() });
+    assert_eq!(s.offsets(p).await, [1, 2, 3], "the leased one, and what lies behind it");
+    s.f.run(
+        "UPDATE queen.log_consumers SET lease_expires_at = now() - interval '1 s';
+        UPDATE queen.log_partitions SET retention_from = oldest_live_at",
+    )
+    .await;
+    assert_eq!(
+        s.cycle().await,
+        Step { segments: 2, messages: 2, evicted: 2, unconsumed: 2, ..Step::default() }
+    );
+    assert_eq!(s.offsets(p).await, [3]);
 }
 
 #[tokio::test]

@@ -139,7 +139,9 @@ fn counters() {
         oldest: Some(at("2031-04-05T06:07:08.123456Z")),
         newest: None,
     };
-    check("status.queue", status_queue(&queue(), &QueueOptions::default(), [partition]));
+    let pin = |group| PinLine { group, partitions: 2, oldest: at("2031-04-05T05:00:00Z") };
+    let pins = [pin(Some("audit")), pin(None)];
+    check("status.queue", status_queue(&queue(), &QueueOptions::default(), &pins, [partition]));
 }
 
 #[test]
