@@ -168,9 +168,9 @@ async fn a_queue_tells_which_group_its_old_messages_wait_for() {
     s.partition("young", &[10]).await;
     let slow = (Some("slow".to_owned()), 2);
     let others = [(Some("__QUEUE_MODE__".to_owned()), 1), (None, 1)];
-    assert_eq!(pins().await, [&[slow.clone()], &others[..]].concat());
+    assert_eq!(pins().await, [std::slice::from_ref(&slow), &others[..]].concat());
     assert_eq!(s.cycle().await.completed, 2, "only where the slow one has passed");
-    assert_eq!(pins().await, [&[slow], &others[..]].concat());
+    assert_eq!(pins().await, [&[slow][..], &others[..]].concat());
     s.f.run("UPDATE queen.log_consumers SET committed = 2 WHERE consumer_group = 'slow'").await;
     assert_eq!(pins().await, others);
     let sql = "INSERT INTO queen.consumer_groups_metadata
