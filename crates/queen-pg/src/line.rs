@@ -141,7 +141,9 @@ impl Line {
             }
         }
         // A refusal is an answer too: then it is the server that is in trouble, and resets what it does not serve.
-        let reachable = tokio::time::timeout(self.patience, self.opener.open(&self.config)).await.is_ok();
+        // Boxed: connecting takes kilobytes, and every statement of every request would carry them.
+        let open = Box::pin(self.opener.open(&self.config));
+        let reachable = tokio::time::timeout(self.patience, open).await.is_ok();
         if reachable {
             self.answered()
         } else {
