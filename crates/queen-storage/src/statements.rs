@@ -27,6 +27,10 @@ macro_rules! parts {
 }
 
 const PARTS: &[(&str, &str)] = parts! {
+    "furthest_behind"
+    "group_lag"
+    "log_end"
+    "partition_counts"
     "retention_kind"
     "retention_rules"
 };
