@@ -7,6 +7,7 @@ mod class;
 mod id;
 mod name;
 mod options;
+pub mod series;
 mod status;
 mod time;
 

@@ -2,8 +2,5 @@
 
 pub use queen_storage::admin::Counts as StoredCounts;
 pub use queen_storage::maintenance::Job;
-pub use queen_storage::metrics::{
-    DeadLetterSummary, LeaseSummary, ParkedBucket, QueueBucket, RetentionBucket, Span, SystemValue,
-    WorkerBucket, WorkerSummary,
-};
+pub use queen_storage::metrics::Span;
 pub use queen_storage::stats::{Overview, QueueFilter, Refreshed, Spread, StoredQueue};
