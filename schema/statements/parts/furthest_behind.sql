@@ -1,7 +1,8 @@
--- Where partition p (id, log_start) ends, newest (end_offset, created_at); and what its furthest-behind view sees of it,
--- c: what is done (worst) of the slowest named group, else of queue mode, else -1, and the messages that are leased.
+-- Where the log of partition p (id, log_start) ends: newest (base_offset, end_offset, created_at). And what its
+-- furthest-behind view sees, c: what is done (worst) of the slowest named group, else of queue mode, else -1, and the
+-- messages that are leased.
 LEFT JOIN LATERAL (
-    SELECT s.end_offset, s.created_at
+    SELECT s.base_offset, s.end_offset, s.created_at
     FROM queen.log_segments s
     WHERE s.partition_id = p.id
     ORDER BY s.base_offset DESC
