@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::announce::Freed;
 use crate::broker::Inner;
+use crate::flight::Flight;
 
 /// Cursors of one commit.
 const ROWS_MAX: usize = 1000;
@@ -93,7 +94,11 @@ impl AckFusion {
 fn fly(inner: &Arc<Inner>) {
     loop {
         let Some(bundle) = inner.ack_fusion.waiting.lock().take() else { return };
-        let flight = Flight::new(inner, &bundle);
+        let keys: Vec<Key> = bundle.lanes.iter().map(|lane| lane.key.clone()).collect();
+        let flight = Flight::new(inner, move |inner| {
+            inner.ack_fusion.waiting.lock().done(&keys);
+            fly(inner);
+        });
         let storage = inner.storage.clone();
         inner.spawn(async move {
             let (batches, waiting) = fold(bundle);
@@ -230,28 +235,5 @@ fn book(inner: &Inner, full: &Full, outcome: &Outcome) {
             inner.released(full.tenant, &full.queue, &[freed]);
         }
         Ok(None) | Err(Lost) => inner.leases.changed(lease, *partition),
-    }
-}
-
-/// A flush in flight. Whatever ends it, a panic included, its cursors may fly again and the next flush starts.
-struct Flight {
-    inner: Weak<Inner>,
-    keys: Vec<Key>,
-}
-
-impl Flight {
-    fn new(inner: &Arc<Inner>, bundle: &Bundle<Key, Submission>) -> Self {
-        Flight {
-            inner: Arc::downgrade(inner),
-            keys: bundle.lanes.iter().map(|lane| lane.key.clone()).collect(),
-        }
-    }
-}
-
-impl Drop for Flight {
-    fn drop(&mut self) {
-        let Some(inner) = self.inner.upgrade() else { return };
-        inner.ack_fusion.waiting.lock().done(&self.keys);
-        fly(&inner);
     }
 }
