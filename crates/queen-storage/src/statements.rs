@@ -33,6 +33,8 @@ const PARTS: &[(&str, &str)] = parts! {
     "partition_counts"
     "retention_kind"
     "retention_rules"
+    "seek_from"
+    "seek_reset"
 };
 
 const MARK: &str = "--@ part ";
