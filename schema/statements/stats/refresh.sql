@@ -12,11 +12,16 @@ WITH per AS MATERIALIZED (
     LEFT JOIN queen.log_partitions p ON p.queue_id = q.id
     --@ part furthest_behind
     --@ part partition_counts
-    LEFT JOIN LATERAL (
-        SELECT s.created_at FROM queen.log_segments s
-        WHERE n.backlog > 0 AND s.partition_id = p.id AND s.base_offset <= n.next_offset
-        ORDER BY s.base_offset DESC LIMIT 1
-    ) pending ON TRUE
+    CROSS JOIN LATERAL (
+        SELECT CASE
+            WHEN n.backlog <= 0 THEN NULL
+            WHEN newest.base_offset <= n.next_offset THEN newest.created_at
+            ELSE (SELECT s.created_at FROM queen.log_segments s
+                  WHERE s.partition_id = p.id AND s.base_offset <= n.next_offset
+                  ORDER BY s.base_offset DESC LIMIT 1)
+        END AS created_at
+        OFFSET 0
+    ) pending
 ), summed AS MATERIALIZED (
     SELECT CASE
                WHEN GROUPING(queue_id) = 0 THEN 'queue'
