@@ -1,12 +1,11 @@
 //! Reading what the statistics and the collectors stored.
 
-use queen_types::series::{
-    DeadLetterSummary, LeaseSummary, ParkedBucket, QueueBucket, RetentionBucket, SystemValue, WorkerBucket,
-    WorkerSummary,
-};
 use queen_types::{Namespace, QueueName, Task, TenantId};
 
-use crate::api::{Overview, QueueFilter, Span, StoredQueue};
+use crate::api::{
+    DeadLetterSummary, LeaseSummary, Overview, ParkedBucket, QueueBucket, QueueFilter, RetentionBucket, Span,
+    StoredQueue, SystemValue, WorkerBucket, WorkerSummary,
+};
 use crate::{Broker, Error};
 
 impl Broker {
