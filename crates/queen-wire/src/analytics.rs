@@ -153,8 +153,7 @@ pub(crate) fn write_worker(o: &mut Object<'_>, worker: &WorkerSummary) {
         .int("maxEventLoopLagMs", worker.max_loop)
         .int("freeSlots", worker.free_slots)
         .int("dbConnections", worker.connections)
-        .int("jobQueueSize", worker.queue_size)
-        .int("messagesProcessed", worker.messages);
+        .int("jobQueueSize", worker.queue_size);
 }
 
 /// Body of `analytics/worker-metrics`. `pending`: of the caller's queues.
@@ -202,7 +201,9 @@ pub fn worker_metrics(
         o.array("workers", workers, |out, worker| {
             let mut o = Object::open(out);
             write_worker(&mut o, worker);
-            o.int("backoffSize", 0).str("lastSeen", &worker.last_seen.millis_text());
+            o.int("backoffSize", 0)
+                .int("messagesProcessed", worker.messages)
+                .str("lastSeen", &worker.last_seen.millis_text());
             o.close();
         });
         o.array("queues", totals_of(queues), |out, (name, pops, avg, max)| {

@@ -11,7 +11,7 @@ WITH seen AS MATERIALIZED (
            IS NOT NULL AS deletable
     FROM unnest($1::uuid[]) WITH ORDINALITY AS i (id, ord)
     CROSS JOIN LATERAL (
-        SELECT p.id, p.ctid AS address, p.queue_id, p.name
+        SELECT p.id, p.ctid AS address, p.queue_id, p.name, p.log_start
         FROM queen.log_partitions p
         WHERE p.id = i.id
         FOR NO KEY UPDATE SKIP LOCKED

@@ -1,6 +1,6 @@
--- r: what the queue of partition p (id, queue_id, name) lets go at time $2. Its windows in seconds (age, done, evict; NULL:
--- that rule is off) and the moments that they end at (.._before), what its groups need (floor, leased), since when hashes
--- are kept, and the oldest segment (oldest_at, oldest_end; NULL without one). In parts/retention_kind.sql it is applied.
+-- r: what the queue of partition p (id, queue_id, name, log_start) lets go at time $2. Its windows in seconds (age, done, evict;
+-- NULL: that rule is off) and the moments that they end at (.._before), what its groups need (floor, leased), since when
+-- hashes are kept, and the oldest segment (oldest_at, oldest_end; NULL without one). parts/retention_kind.sql applies it.
     CROSS JOIN LATERAL (
         SELECT q.tenant_id, q.age, q.done, q.evict, o.created_at AS oldest_at, o.end_offset AS oldest_end,
                c.floor, CASE WHEN q.protect_leased THEN c.leased ELSE 9223372036854775806 END AS leased,
@@ -24,7 +24,7 @@
         LEFT JOIN LATERAL (
             SELECT s.end_offset, s.created_at
             FROM queen.log_segments s
-            WHERE s.partition_id = p.id
+            WHERE s.partition_id = p.id AND s.base_offset >= p.log_start
             ORDER BY s.base_offset
             LIMIT 1
         ) o ON TRUE
