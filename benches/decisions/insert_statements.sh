@@ -44,7 +44,8 @@ for case in 'insert 1 99' 'insert_clear 1 99' 'insert 30 99' 'insert_clear 30 99
   execute="EXECUTE x($(literals "$segments" "$vouched")$more, false, $server)"
   {
     echo 'SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off; SET search_path = pg_catalog;'
-    echo "PREPARE x ($types, boolean, timestamptz) AS"; cat "schema/statements/push/$name.sql"; echo ';'
+    echo "PREPARE x ($types, boolean, timestamptz) AS"; sed '/--@ part/{s|.*--@ part \(.*\)|cat schema/statements/parts/\1.sql|e
+}' "schema/statements/push/$name.sql"; echo ';'
     for _ in $(seq "$runs"); do echo "BEGIN; EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF) $execute; ROLLBACK;"; done
     for _ in $(seq 10); do echo "BEGIN; EXPLAIN (ANALYZE, COSTS OFF) $execute; ROLLBACK;"; done
   } | sql >"$dir/out"

@@ -1,10 +1,34 @@
 //! Short ways to write broker calls down.
 
+use anyhow::ensure;
 use bytes::Bytes;
 use queen_core::api::{AckItem, PopAnswer, PopRequest, PopTarget, PushItem};
+use queen_core::{Broker, BrokerOptions};
+use queen_testkit::TestDb;
 use queen_types::{
-    AckStatus, Group, LeaseId, PartitionId, PartitionName, QueueName, StartPoint, TransactionId,
+    AckStatus, Group, LeaseId, PartitionId, PartitionName, PushStatus, QueueName, StartPoint, TenantId,
+    TransactionId,
 };
+
+/// A broker without an edge on a database; `options` without the database part, which is set here.
+pub async fn broker(db: &TestDb, options: BrokerOptions) -> anyhow::Result<Broker> {
+    Ok(Broker::start(BrokerOptions { pg: db.options(), ..options }).await?)
+}
+
+/// Stores messages of these keys, a call each.
+pub async fn push(
+    broker: &Broker,
+    queue_name: &str,
+    partition_name: &str,
+    keys: &[&str],
+) -> anyhow::Result<()> {
+    for key in keys {
+        let items = vec![item(queue_name, partition_name, key)];
+        let pushed = broker.push(TenantId::DEFAULT, items, None).await;
+        ensure!(pushed[0].status == PushStatus::Queued, "{pushed:?}");
+    }
+    Ok(())
+}
 
 /// A queue name of a test.
 ///

@@ -3,26 +3,17 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use queen_core::api::{PopAnswer, PopRequest};
+use queen_core::api::{AckResult, PopAnswer, PopRequest};
 use queen_core::{Broker, BrokerOptions};
 use queen_testkit::{TestDb, wait_until};
-use queen_tests::build::{acks, item, keys, pop, pop_partition};
+use queen_tests::build::{acks, broker, item, keys, pop, pop_partition, push};
 use queen_tests::tables::check_tables;
 use queen_types::{AckStatus, Group, PushStatus, TenantId};
+use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 const T: TenantId = TenantId::DEFAULT;
 const PATIENCE: Duration = Duration::from_secs(60);
-
-async fn broker(db: &TestDb, options: BrokerOptions) -> anyhow::Result<Broker> {
-    Ok(Broker::start(BrokerOptions { pg: db.options(), ..options }).await?)
-}
-
-async fn push(broker: &Broker, queue: &str, partition: &str, keys: &[&str]) -> anyhow::Result<()> {
-    let pushed = broker.push(T, keys.iter().map(|key| item(queue, partition, key)).collect(), None).await;
-    ensure!(pushed.iter().all(|r| r.status == PushStatus::Queued), "{pushed:?}");
-    Ok(())
-}
 
 /// `count` partitions with one message each, leased one by one.
 async fn leased(broker: &Broker, count: usize) -> anyhow::Result<Vec<PopAnswer>> {
@@ -46,13 +37,13 @@ async fn a_flush_waits(client: &Client) -> anyhow::Result<()> {
     .await
 }
 
-/// 64 acks at once: one flush is held up, and the others wait for it together. Broken by an ack that commits on its own.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn acks_that_wait_share_a_commit() -> anyhow::Result<()> {
-    let db = queen_testkit::db().await?;
-    let client = db.connect().await?;
-    let broker = broker(&db, BrokerOptions { ack_flushes: 1, ..queen_tests::options() }).await?;
-    let held = leased(&broker, 65).await?;
+/// Acks each answer, the first one while its row is locked: its flush waits, and the others wait for that. They go on when the
+/// session that comes back commits.
+async fn acks_behind_a_lock(
+    db: &TestDb,
+    broker: &Broker,
+    held: &[PopAnswer],
+) -> anyhow::Result<(Client, Vec<JoinHandle<Vec<AckResult>>>)> {
     let locker = db.connect().await?;
     locker.batch_execute("BEGIN").await?;
     let first = held[0].partitions[0].partition_id.0;
@@ -62,8 +53,19 @@ async fn acks_that_wait_share_a_commit() -> anyhow::Result<()> {
         tokio::spawn(async move { broker.ack(T, Group::queue_mode(), items).await })
     };
     let mut calls = vec![start(&held[0])];
-    a_flush_waits(&client).await?;
+    a_flush_waits(&db.connect().await?).await?;
     calls.extend(held[1..].iter().map(start));
+    Ok((locker, calls))
+}
+
+/// 64 acks at once: one flush is held up, and the others wait for it together. Broken by an ack that commits on its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acks_that_wait_share_a_commit() -> anyhow::Result<()> {
+    let db = queen_testkit::db().await?;
+    let client = db.connect().await?;
+    let broker = broker(&db, BrokerOptions { ack_flushes: 1, ..queen_tests::options() }).await?;
+    let held = leased(&broker, 65).await?;
+    let (locker, calls) = acks_behind_a_lock(&db, &broker, &held).await?;
     tokio::time::sleep(Duration::from_millis(300)).await;
     ensure!(calls.iter().all(|call| !call.is_finished()), "an answer came before its commit");
     locker.batch_execute("COMMIT").await?;
@@ -87,17 +89,7 @@ async fn acks_whose_callers_hang_up_are_committed_all_the_same() -> anyhow::Resu
     let client = db.connect().await?;
     let broker = broker(&db, BrokerOptions { ack_flushes: 1, ..queen_tests::options() }).await?;
     let held = leased(&broker, 20).await?;
-    let locker = db.connect().await?;
-    locker.batch_execute("BEGIN").await?;
-    let first = held[0].partitions[0].partition_id.0;
-    locker.execute("SELECT FROM queen.log_consumers WHERE partition_id = $1 FOR UPDATE", &[&first]).await?;
-    let start = |answer: &PopAnswer| {
-        let (broker, items) = (broker.clone(), acks(answer, AckStatus::Completed));
-        tokio::spawn(async move { broker.ack(T, Group::queue_mode(), items).await })
-    };
-    let mut calls = vec![start(&held[0])];
-    a_flush_waits(&client).await?;
-    calls.extend(held[1..].iter().map(start));
+    let (locker, mut calls) = acks_behind_a_lock(&db, &broker, &held).await?;
     tokio::time::sleep(Duration::from_millis(200)).await;
     // The one whose flush flies, and half of those that wait.
     for call in calls.drain(..10) {

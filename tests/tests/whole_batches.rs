@@ -6,9 +6,9 @@ use anyhow::{Context, ensure};
 use queen_core::api::{AckItem, AckResult, PopRequest};
 use queen_core::{Broker, BrokerOptions};
 use queen_testkit::TestDb;
-use queen_tests::build::{ack, acks, group, item, keys, pop, queue};
+use queen_tests::build::{ack, acks, broker, group, keys, pop, push, queue};
 use queen_tests::tables::check_tables;
-use queen_types::{AckStatus, Group, LeaseId, PartitionId, PushStatus, TenantId, Uuid};
+use queen_types::{AckStatus, Group, LeaseId, PartitionId, TenantId, Uuid};
 use tokio_postgres::Client;
 
 const T: TenantId = TenantId::DEFAULT;
@@ -29,20 +29,8 @@ async fn database() -> anyhow::Result<(TestDb, Client)> {
     Ok((db, client))
 }
 
-async fn broker(db: &TestDb, options: BrokerOptions) -> anyhow::Result<Broker> {
-    Ok(Broker::start(BrokerOptions { pg: db.options(), ..options }).await?)
-}
-
 async fn slow_writes(client: &Client) -> anyhow::Result<i64> {
     Ok(client.query_one("SELECT count(*) FROM public.slow", &[]).await?.get(0))
-}
-
-async fn push(broker: &Broker, queue: &str, partition: &str, keys: &[&str]) -> anyhow::Result<()> {
-    for key in keys {
-        let pushed = broker.push(T, vec![item(queue, partition, key)], None).await;
-        ensure!(pushed[0].status == PushStatus::Queued, "{pushed:?}");
-    }
-    Ok(())
 }
 
 /// Every cursor of the queue, without what differs between two runs of the same.
@@ -56,64 +44,25 @@ async fn cursors(client: &Client, queue: &str) -> anyhow::Result<Vec<String>> {
 }
 
 /// The ways to take a delivered batch to an end, or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Case {
-    Whole,
-    Single,
-    Shuffled,
-    Repeated,
-    Twice,
-    ThroughExtension,
-    /// The last message repeats the id of one that was deleted before this group saw it.
-    RepeatOfDeleted,
-    AfterRetries,
-    RepeatingKeysInside,
-    RepeatingKeysAtTheEnd,
-    WithoutTheLast,
-    WithoutTheFirst,
-    PartThenAll,
-    OneFailed,
-    OneToRetry,
-    OneDead,
-    OneForeignMore,
-    OneForeignInstead,
-    WrongLease,
-    NoLease,
-    TwoLeases,
-    WrongGroup,
-    WrongTenant,
-    Expired,
-    TakenOver,
-    GroupDeleted,
-    QueueDeleted,
+macro_rules! cases {
+    (whole: $($whole:ident)*; other: $($other:ident)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        enum Case { $($whole,)* $($other),* }
+
+        use Case::*;
+
+        const WHOLE: &[Case] = &[$($whole),*];
+        const OTHER: &[Case] = &[$($other),*];
+    };
 }
 
-use Case::*;
-
-const WHOLE: [Case; 6] = [Whole, Single, Shuffled, Repeated, ThroughExtension, RepeatOfDeleted];
-const OTHER: [Case; 21] = [
-    Twice,
-    AfterRetries,
-    RepeatingKeysInside,
-    RepeatingKeysAtTheEnd,
-    WithoutTheLast,
-    WithoutTheFirst,
-    PartThenAll,
-    OneFailed,
-    OneToRetry,
-    OneDead,
-    OneForeignMore,
-    OneForeignInstead,
-    WrongLease,
-    NoLease,
-    TwoLeases,
-    WrongGroup,
-    WrongTenant,
-    Expired,
-    TakenOver,
-    GroupDeleted,
-    QueueDeleted,
-];
+cases! {
+    // RepeatOfDeleted: the last message repeats the id of one that was deleted before this group saw it.
+    whole: Whole Single Shuffled Repeated ThroughExtension RepeatOfDeleted;
+    other: Twice AfterRetries RepeatingKeysInside RepeatingKeysAtTheEnd WithoutTheLast WithoutTheFirst PartThenAll OneFailed
+        OneToRetry OneDead OneForeignMore OneForeignInstead WrongLease NoLease TwoLeases WrongGroup WrongTenant Expired
+        TakenOver GroupDeleted QueueDeleted
+}
 
 async fn play(
     broker: &Broker,
@@ -223,7 +172,7 @@ async fn both_ways_answer_and_write_the_same() -> anyhow::Result<()> {
     let slow = broker(&db, BrokerOptions { ack_registry: false, ..queen_tests::options() }).await?;
     let fast = broker(&db, queen_tests::options()).await?;
     let alone = broker(&db, BrokerOptions { ack_fusion: false, ..queen_tests::options() }).await?;
-    for case in WHOLE.into_iter().chain(OTHER) {
+    for case in WHOLE.iter().chain(OTHER).copied() {
         let expected = play(&slow, &client, &format!("{case:?}.slow"), case).await?;
         let rows = cursors(&client, &format!("{case:?}.slow")).await?;
         for (way, broker) in [("fast", &fast), ("alone", &alone)] {

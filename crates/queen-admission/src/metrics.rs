@@ -7,32 +7,6 @@ use crate::lane::{Lane, PerLane, WaitCounts};
 use crate::law::{Mode, Reason};
 use crate::trains::TrainStats;
 
-/// Names of the metric families; those "by lane" have the label [`LANE`](names::LANE).
-pub mod names {
-    /// Label whose values are those of [`Lane::as_str`](crate::Lane::as_str).
-    pub const LANE: &str = "lane";
-    /// Gauge: [`Snapshot::budget`](super::Snapshot::budget).
-    pub const BUDGET: &str = "queen_admission_budget";
-    /// Gauge by lane: slots in flight.
-    pub const INFLIGHT: &str = "queen_admission_inflight";
-    /// Gauge by lane: requests that wait.
-    pub const WAITING: &str = "queen_admission_waiting";
-    /// Gauge by lane: the cap.
-    pub const CAP: &str = "queen_admission_cap";
-    /// Gauge: commit trains a second.
-    pub const TRAINS_PER_S: &str = "queen_admission_trains_per_s";
-    /// Gauge: transactions in a train.
-    pub const TXN_PER_TRAIN: &str = "queen_admission_txn_per_train";
-    /// Gauge: the flush cycle in milliseconds.
-    pub const CYCLE_MS: &str = "queen_admission_cycle_ms";
-    /// Gauge: age of the oldest slot outside maintenance, in seconds.
-    pub const OLDEST_SECONDS: &str = "queen_admission_oldest_seconds";
-    /// Gauge: [`Snapshot::mode_value`](super::Snapshot::mode_value).
-    pub const MODE: &str = "queen_admission_mode";
-    /// Histogram by lane: time from a request to its slot, in seconds.
-    pub const WAIT_SECONDS: &str = "queen_admission_wait_seconds";
-}
-
 /// The arbiter at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
@@ -66,7 +40,7 @@ pub struct LaneSnapshot {
 }
 
 impl Snapshot {
-    /// The value of the gauge [`names::MODE`]: 0 normal, 1 nosync.
+    /// The value of the gauge `queen_admission_mode`: 0 normal, 1 nosync.
     pub fn mode_value(&self) -> f64 {
         match self.mode {
             Mode::Normal => 0.0,

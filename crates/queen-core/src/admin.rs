@@ -138,15 +138,6 @@ impl Broker {
     /// # Errors
     /// See [`Error`].
     pub async fn dead_letters(&self, tenant: TenantId, filter: DlqFilter) -> Result<DlqPage, Error> {
-        let filter = admin::DlqFilter {
-            queue: filter.queue,
-            partition: filter.partition,
-            group: filter.group,
-            from: filter.from,
-            to: filter.to,
-            limit: filter.limit,
-            offset: filter.offset,
-        };
         let page = admin::dlq_page(self.inner.storage.pool(), tenant, &filter).await?;
         Ok(DlqPage { records: page.records.into_iter().map(dead_letter).collect(), total: page.total })
     }

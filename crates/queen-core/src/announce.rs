@@ -64,15 +64,24 @@ impl Inner {
                 }
             });
         }
-        for freed in freed {
-            self.held.moved(freed.partition);
-            if let Release::Retry { rest } = freed.release {
-                self.wake_later(tenant, queue.clone(), freed.group.clone(), rest);
-            } else if self.options.hotlist {
-                // Those who wait for this very partition, or for whatever there is, are not on the list.
-                self.gates.claimable_to_others(tenant, queue, freed.group);
+        for freed in freed.chunk_by(|a, b| a.group == b.group) {
+            let mut claimable = 0;
+            for freed in freed {
+                self.held.moved(freed.partition);
+                if let Release::Retry { rest } = freed.release {
+                    self.wake_later(tenant, queue.clone(), freed.group.clone(), rest);
+                } else {
+                    claimable += 1;
+                }
+            }
+            let Some(group) = freed.first().map(|freed| freed.group).filter(|_| claimable > 0) else {
+                continue;
+            };
+            if self.options.hotlist {
+                // Those who wait for these very partitions, or for whatever there is, are not on the list.
+                self.gates.claimable_to_others(tenant, queue, group);
             } else {
-                self.gates.claimable(tenant, queue, freed.group, 1);
+                self.gates.claimable(tenant, queue, group, claimable);
             }
         }
     }

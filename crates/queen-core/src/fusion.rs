@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::broker::Inner;
+use crate::flight::Flight;
 
 /// Bytes that a frame needs beside its payload and its key while it waits.
 const FRAME_OVERHEAD: usize = 200;
@@ -101,7 +102,11 @@ fn failed(frames: usize, error: StorageError) -> Vec<FrameVerdict> {
 fn fly(inner: &Arc<Inner>) {
     loop {
         let Some(bundle) = inner.fusion.waiting.lock().take() else { return };
-        let flight = Flight::new(inner, &bundle);
+        let keys: Vec<PartitionKey> = bundle.lanes.iter().map(|lane| lane.key.clone()).collect();
+        let flight = Flight::new(inner, move |inner| {
+            inner.fusion.waiting.lock().done(&keys);
+            fly(inner);
+        });
         let storage = inner.storage.clone();
         inner.spawn(async move {
             let (lanes, answers) = unpack(bundle);
@@ -180,28 +185,5 @@ fn answer(answers: Answers, verdicts: Vec<Vec<FrameVerdict>>) {
             // A request that went away wants no answer.
             let _ = sender.send(verdicts.by_ref().take(count).collect());
         }
-    }
-}
-
-/// A bundle in flight. Whatever ends it, a panic included, its partitions may fly again and the next bundle starts.
-struct Flight {
-    inner: Weak<Inner>,
-    keys: Vec<PartitionKey>,
-}
-
-impl Flight {
-    fn new(inner: &Arc<Inner>, bundle: &Bundle<PartitionKey, Submission>) -> Self {
-        Flight {
-            inner: Arc::downgrade(inner),
-            keys: bundle.lanes.iter().map(|lane| lane.key.clone()).collect(),
-        }
-    }
-}
-
-impl Drop for Flight {
-    fn drop(&mut self) {
-        let Some(inner) = self.inner.upgrade() else { return };
-        inner.fusion.waiting.lock().done(&self.keys);
-        fly(&inner);
     }
 }

@@ -32,6 +32,7 @@ mod boot;
 mod broker;
 mod caches;
 mod error;
+mod flight;
 mod floor;
 mod fusion;
 mod groups;

@@ -24,11 +24,6 @@ impl Broker {
         self.inner.schema.is_applied()
     }
 
-    /// Waits until the schema is in place, for as long as it takes. Cancel safe.
-    pub async fn schema_in_place(&self) {
-        self.inner.schema.applied().await;
-    }
-
     /// Waits until the broker cannot go on, and says why; the one who runs it should then shut it down. Cancel safe.
     pub async fn fatal(&self) -> Fatal {
         tokio::select! {

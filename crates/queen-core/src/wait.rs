@@ -21,6 +21,9 @@ pub(crate) enum Interest {
     Queue,
     /// One partition.
     Partition(PartitionName),
+    /// It is not parked: it found something and waits a moment for more. Whatever happens to the queue wakes it, and nobody
+    /// else sleeps on for that.
+    Gathering,
 }
 
 /// A parked pop.
@@ -34,6 +37,12 @@ struct Waiter {
 struct Line {
     queue: Option<QueueId>,
     waiters: BTreeMap<u64, Waiter>,
+}
+
+impl Line {
+    fn parked(&self) -> usize {
+        self.waiters.values().filter(|w| !matches!(w.interest, Interest::Gathering)).count()
+    }
 }
 
 #[derive(Default)]
@@ -92,9 +101,12 @@ impl Gates {
         let mut state = self.state.lock();
         let line = state.lines.entry((tenant, queue.clone())).or_default().entry(group.clone()).or_default();
         line.queue = id.or(line.queue);
+        let parks = !matches!(interest, Interest::Gathering);
         line.waiters.insert(ticket.number, Waiter { notify: ticket.notify.clone(), woken: false, interest });
         drop(state);
-        self.busy.notify_one();
+        if parks {
+            self.busy.notify_one();
+        }
         ticket
     }
 
@@ -209,6 +221,7 @@ impl Gates {
             .iter()
             .flat_map(|(key, groups)| groups.iter().map(move |(group, line)| (key, group, line)));
         pairs
+            .filter(|(_, _, line)| line.parked() > 0)
             .filter_map(|((tenant, queue), group, line)| {
                 Some(Waiting {
                     tenant: *tenant,
@@ -224,7 +237,7 @@ impl Gates {
     pub(crate) fn parked_by_tenant(&self) -> Vec<(TenantId, String, usize)> {
         let state = self.state.lock();
         let lines = state.lines.iter().map(|((tenant, queue), groups)| {
-            (*tenant, queue.as_str().to_owned(), groups.values().map(|line| line.waiters.len()).sum())
+            (*tenant, queue.as_str().to_owned(), groups.values().map(Line::parked).sum())
         });
         let discovery = state.discovery.iter().map(|(tenant, line)| (*tenant, String::new(), line.len()));
         lines.chain(discovery).filter(|(_, _, parked)| *parked > 0).collect()
@@ -240,9 +253,7 @@ impl Gates {
         let mut parked: Vec<(String, usize)> = state
             .lines
             .iter()
-            .map(|((_, queue), groups)| {
-                (queue.as_str().to_owned(), groups.values().map(|line| line.waiters.len()).sum())
-            })
+            .map(|((_, queue), groups)| (queue.as_str().to_owned(), groups.values().map(Line::parked).sum()))
             .collect();
         let discovery: usize = state.discovery.values().map(BTreeMap::len).sum();
         if discovery > 0 {
@@ -258,6 +269,7 @@ fn wake_line(line: &mut Line, count: usize, matches: impl Fn(&PartitionName) -> 
     for waiter in line.waiters.values_mut().filter(|w| !w.woken) {
         let wake = match &waiter.interest {
             Interest::Partition(name) => matches(name),
+            Interest::Gathering => true,
             Interest::Queue => {
                 let wake = left > 0;
                 left = left.saturating_sub(1);
@@ -404,6 +416,19 @@ mod tests {
         a.arm();
         landed(&gates, &["1"]);
         assert!(is_woken(&mut a) && !is_woken(&mut b));
+    }
+
+    #[test]
+    fn a_pop_that_gathers_wakes_for_everything_and_takes_no_wake() {
+        let gates = Gates::default();
+        let mut gathers = gates.stand(T, &q(), None, &Group::queue_mode(), Interest::Gathering);
+        assert!(gates.waiting().is_empty() && gates.parked().iter().all(|(_, parked)| *parked == 0));
+        let mut parked = stand(&gates);
+        gates.landed(T, &q(), 0, |_| false);
+        assert!(is_woken(&mut gathers) && !is_woken(&mut parked));
+        gathers.arm();
+        gates.claimable(T, &q(), &Group::queue_mode(), 1);
+        assert!(is_woken(&mut gathers) && is_woken(&mut parked));
     }
 
     #[test]

@@ -58,11 +58,6 @@ impl TlsMode {
             TlsMode::AcceptAny => "accept-any",
         }
     }
-
-    /// Whether the server has to prove who it is.
-    pub fn is_verified(&self) -> bool {
-        matches!(self, TlsMode::PublicRoots | TlsMode::SuppliedCa(_))
-    }
 }
 
 impl PgOptions {

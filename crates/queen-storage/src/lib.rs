@@ -4,6 +4,9 @@
 //! one file here, one folder under `schema/statements/`. Pure decisions (what an ack does to a cursor) are functions
 //! without a database beside them.
 
+#[macro_use]
+mod statements;
+
 mod error;
 mod ids;
 mod push;

@@ -1,15 +1,6 @@
 //! The statements, by name. Each lives in a file of its own under `schema/statements/`.
 
-macro_rules! statements {
-    ($($name:ident = $path:literal;)*) => {
-        $(pub(crate) const $name: &str = include_str!(concat!("../../../schema/statements/", $path));)*
-
-        /// Every statement with its path, for the tests of plans and headers.
-        pub const ALL: &[(&str, &str)] = &[$(($path, $name)),*];
-    };
-}
-
-statements! {
+statements! { "":
     PUSH_RESOLVE = "push/resolve.sql";
     PUSH_PROVISION_QUEUES = "push/provision_queues.sql";
     PUSH_PROVISION_PARTITIONS = "push/provision_partitions.sql";

@@ -10,17 +10,7 @@ use crate::{Storage, StorageError};
 
 /// The statements, by name. Each lives in a file of its own under `schema/statements/stats/`.
 pub mod sql {
-    macro_rules! statements {
-        ($($name:ident = $file:literal;)*) => {
-            $(pub(super) const $name: &str =
-                include_str!(concat!("../../../schema/statements/stats/", $file));)*
-
-            /// Every statement with its path, for the tests of plans and headers.
-            pub const ALL: &[(&str, &str)] = &[$((concat!("stats/", $file), $name)),*];
-        };
-    }
-
-    statements! {
+    statements! { "stats/":
         REFRESH = "refresh.sql";
         PRUNE = "prune.sql";
         LOCK = "lock.sql";

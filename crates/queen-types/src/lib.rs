@@ -1,4 +1,5 @@
-//! The vocabulary of Queen: names, ids, options and times, validated where they are made.
+//! The vocabulary of Queen: names, ids, options and times, validated where they are made, and what is counted in a bucket
+//! of time ([`series`]).
 //!
 //! Nothing here touches a socket, a file, a clock or a database. A value of these types is valid by
 //! construction and never checked again further in.
@@ -7,6 +8,7 @@ mod class;
 mod id;
 mod name;
 mod options;
+pub mod series;
 mod status;
 mod time;
 

@@ -1,6 +1,9 @@
 //! `GET /api/v1/analytics/…`: series over buckets of time.
 
 use queen_types::Timestamp;
+use queen_types::series::{
+    ParkedBucket, QueueBucket, RetentionBucket, SystemValue, WorkerBucket, WorkerSummary,
+};
 
 use crate::json::{self, Object};
 
@@ -29,35 +32,12 @@ impl TimeRange {
     }
 }
 
-/// What was counted of a queue in a bucket. Lags are milliseconds.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs)] // the names say it
-pub struct QueueBucketLine<'a> {
-    pub bucket: Timestamp,
-    pub queue: &'a str,
-    pub pop_messages: i64,
-    pub lag_count: i64,
-    pub avg_lag: i64,
-    pub max_lag: i64,
-    pub push_requests: i64,
-    pub push_messages: i64,
-    pub pop_empty: i64,
-    pub ack_requests: i64,
-    pub ack_success: i64,
-    pub ack_failed: i64,
-    pub transactions: i64,
-    pub created: i64,
-    pub deleted: i64,
-    pub partitions: i64,
-    pub parked: i64,
-}
-
 /// Body of `analytics/queue-lag`: buckets in which something was delivered.
-pub fn queue_lag(range: TimeRange, lines: &[QueueBucketLine<'_>]) -> Vec<u8> {
+pub fn queue_lag(range: TimeRange, lines: &[QueueBucket]) -> Vec<u8> {
     let mut out = Vec::new();
     json::array(&mut out, lines.iter().filter(|line| line.pop_messages > 0), |out, line| {
         let mut o = Object::open(out);
-        o.str("queueName", line.queue).int("popCount", line.pop_messages);
+        o.str("queueName", &line.queue).int("popCount", line.pop_messages);
         if line.lag_count > 0 {
             o.int("avgLagMs", line.avg_lag).int("maxLagMs", line.max_lag);
         } else {
@@ -79,8 +59,8 @@ fn seconds(at: Timestamp) -> String {
 }
 
 /// Body of `analytics/queue-ops`.
-pub fn queue_ops(range: TimeRange, lines: &[QueueBucketLine<'_>]) -> Vec<u8> {
-    let mut names: Vec<&str> = lines.iter().map(|line| line.queue).collect();
+pub fn queue_ops(range: TimeRange, lines: &[QueueBucket]) -> Vec<u8> {
+    let mut names: Vec<&str> = lines.iter().map(|line| line.queue.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     json::object(|o| {
@@ -88,7 +68,7 @@ pub fn queue_ops(range: TimeRange, lines: &[QueueBucketLine<'_>]) -> Vec<u8> {
         o.array("series", lines, |out, line| {
             let mut o = Object::open(out);
             o.str("bucket", &line.bucket.millis_text())
-                .str("queueName", line.queue)
+                .str("queueName", &line.queue)
                 .int("pushRequests", line.push_requests)
                 .int("pushMessages", line.push_messages)
                 .int("popMessages", line.pop_messages)
@@ -113,20 +93,10 @@ pub fn queue_ops(range: TimeRange, lines: &[QueueBucketLine<'_>]) -> Vec<u8> {
     })
 }
 
-/// Parked pops of a queue at a broker in a bucket.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs)] // the names say it
-pub struct ParkedLine<'a> {
-    pub bucket: Timestamp,
-    pub queue: &'a str,
-    pub server: &'a str,
-    pub worker: i32,
-    pub parked: i64,
-}
-
 /// Body of `analytics/queue-parked-replicas`.
-pub fn parked_replicas(range: TimeRange, lines: &[ParkedLine<'_>]) -> Vec<u8> {
-    let mut replicas: Vec<(&str, i32)> = lines.iter().map(|line| (line.server, line.worker)).collect();
+pub fn parked_replicas(range: TimeRange, lines: &[ParkedBucket]) -> Vec<u8> {
+    let mut replicas: Vec<(&str, i32)> =
+        lines.iter().map(|line| (line.server.as_str(), line.worker)).collect();
     replicas.sort_unstable();
     replicas.dedup();
     json::object(|o| {
@@ -134,8 +104,8 @@ pub fn parked_replicas(range: TimeRange, lines: &[ParkedLine<'_>]) -> Vec<u8> {
         o.array("series", lines, |out, line| {
             let mut o = Object::open(out);
             o.str("bucket", &line.bucket.millis_text())
-                .str("queueName", line.queue)
-                .str("hostname", line.server)
+                .str("queueName", &line.queue)
+                .str("hostname", &line.server)
                 .int("workerId", line.worker.into())
                 .int("parkedCount", line.parked);
             o.close();
@@ -148,112 +118,53 @@ pub fn parked_replicas(range: TimeRange, lines: &[ParkedLine<'_>]) -> Vec<u8> {
     })
 }
 
-/// Messages that retention deleted in a bucket.
-#[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)] // the names say it
-pub struct RetentionLine {
-    pub bucket: Option<Timestamp>,
-    pub age: i64,
-    pub completed: i64,
-    pub evicted: i64,
-    pub events: i64,
-}
-
-impl RetentionLine {
-    fn write(&self, o: &mut Object<'_>) {
-        o.int("retentionMsgs", self.age)
-            .int("completedRetentionMsgs", self.completed)
-            .int("evictionMsgs", self.evicted)
-            .int("totalMsgs", self.age + self.completed + self.evicted)
-            .int("eventCount", self.events);
-    }
-}
-
 /// Body of `analytics/retention`.
-pub fn retention(range: TimeRange, lines: &[RetentionLine]) -> Vec<u8> {
-    let mut totals = RetentionLine::default();
-    for line in lines {
-        totals.age += line.age;
-        totals.completed += line.completed;
-        totals.evicted += line.evicted;
-        totals.events += line.events;
-    }
+pub fn retention(range: TimeRange, lines: &[RetentionBucket]) -> Vec<u8> {
+    let sum = |of: fn(&RetentionBucket) -> i64| lines.iter().map(of).sum::<i64>();
     json::object(|o| {
         range.write(o);
         o.array("series", lines, |out, line| {
             let mut o = Object::open(out);
-            o.opt("bucket", line.bucket.map(Timestamp::millis_text).as_deref());
-            line.write(&mut o);
+            o.str("bucket", &line.bucket.millis_text());
+            write_deleted(&mut o, [line.age, line.completed, line.evicted], line.events);
             o.close();
         });
-        o.object("totals", |o| totals.write(o));
+        o.object("totals", |o| {
+            let messages = [sum(|line| line.age), sum(|line| line.completed), sum(|line| line.evicted)];
+            write_deleted(o, messages, sum(|line| line.events));
+        });
     })
 }
 
-/// What all brokers counted in a bucket. Times are milliseconds.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs)] // the names say it
-pub struct WorkerBucketLine {
-    pub bucket: Timestamp,
-    pub avg_loop: i64,
-    pub max_loop: i64,
-    pub avg_free: i64,
-    pub min_free: i64,
-    pub connections: i64,
-    pub avg_queue: i64,
-    pub max_queue: i64,
-    pub jobs: i64,
-    pub push_requests: i64,
-    pub pop_requests: i64,
-    pub ack_requests: i64,
-    pub push_messages: i64,
-    pub pop_messages: i64,
-    pub ack_messages: i64,
-    pub ack_success: i64,
-    pub ack_failed: i64,
-    pub lag_count: i64,
-    pub avg_lag: i64,
-    pub max_lag: i64,
-    pub db_errors: i64,
-    pub dead_letters: i64,
+/// Messages by the rule that deleted them.
+fn write_deleted(o: &mut Object<'_>, messages: [i64; 3], events: i64) {
+    let [age, completed, evicted] = messages;
+    o.int("retentionMsgs", age)
+        .int("completedRetentionMsgs", completed)
+        .int("evictionMsgs", evicted)
+        .int("totalMsgs", age + completed + evicted)
+        .int("eventCount", events);
 }
 
-/// One broker over a span. Times are milliseconds.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs)] // the names say it
-pub struct WorkerLine<'a> {
-    pub server: &'a str,
-    pub worker: i32,
-    pub avg_loop: i64,
-    pub max_loop: i64,
-    pub free_slots: i64,
-    pub connections: i64,
-    pub queue_size: i64,
-    pub messages: i64,
-    pub last_seen: Timestamp,
-}
-
-impl WorkerLine<'_> {
-    pub(crate) fn write(&self, o: &mut Object<'_>) {
-        o.str("hostname", self.server)
-            .int("workerId", self.worker.into())
-            .int("avgEventLoopLagMs", self.avg_loop)
-            .int("maxEventLoopLagMs", self.max_loop)
-            .int("freeSlots", self.free_slots)
-            .int("dbConnections", self.connections)
-            .int("jobQueueSize", self.queue_size);
-    }
+pub(crate) fn write_worker(o: &mut Object<'_>, worker: &WorkerSummary) {
+    o.str("hostname", &worker.server)
+        .int("workerId", worker.worker.into())
+        .int("avgEventLoopLagMs", worker.avg_loop)
+        .int("maxEventLoopLagMs", worker.max_loop)
+        .int("freeSlots", worker.free_slots)
+        .int("dbConnections", worker.connections)
+        .int("jobQueueSize", worker.queue_size);
 }
 
 /// Body of `analytics/worker-metrics`. `pending`: of the caller's queues.
 pub fn worker_metrics(
     range: TimeRange,
-    series: &[WorkerBucketLine],
-    workers: &[WorkerLine<'_>],
-    queues: &[QueueBucketLine<'_>],
+    series: &[WorkerBucket],
+    workers: &[WorkerSummary],
+    queues: &[QueueBucket],
     pending: i64,
 ) -> Vec<u8> {
-    let sum = |of: fn(&WorkerBucketLine) -> i64| series.iter().map(of).sum::<i64>();
+    let sum = |of: fn(&WorkerBucket) -> i64| series.iter().map(of).sum::<i64>();
     json::object(|o| {
         range.write(o);
         o.count("pointCount", series.len());
@@ -289,7 +200,7 @@ pub fn worker_metrics(
         });
         o.array("workers", workers, |out, worker| {
             let mut o = Object::open(out);
-            worker.write(&mut o);
+            write_worker(&mut o, worker);
             o.int("backoffSize", 0)
                 .int("messagesProcessed", worker.messages)
                 .str("lastSeen", &worker.last_seen.millis_text());
@@ -316,10 +227,10 @@ pub fn worker_metrics(
 }
 
 /// Name, deliveries, average and largest lag of each queue over the whole span.
-fn totals_of<'a>(lines: &[QueueBucketLine<'a>]) -> Vec<(&'a str, i64, i64, i64)> {
+fn totals_of(lines: &[QueueBucket]) -> Vec<(&str, i64, i64, i64)> {
     let mut by_queue: std::collections::BTreeMap<&str, (i64, i64, i64, i64)> = Default::default();
     for line in lines {
-        let total = by_queue.entry(line.queue).or_default();
+        let total = by_queue.entry(line.queue.as_str()).or_default();
         total.0 += line.pop_messages;
         total.1 += line.lag_count;
         total.2 += line.avg_lag * line.lag_count;
@@ -328,28 +239,11 @@ fn totals_of<'a>(lines: &[QueueBucketLine<'a>]) -> Vec<(&'a str, i64, i64, i64)>
     by_queue.into_iter().map(|(name, (pops, n, sum, max))| (name, pops, sum / n.max(1), max)).collect()
 }
 
-/// One value of a process in a bucket.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs)] // the names say it
-pub struct SystemLine<'a> {
-    pub server: &'a str,
-    pub port: i32,
-    pub worker: &'a str,
-    pub bucket: Timestamp,
-    pub kind: &'a str,
-    pub value: &'a str,
-    pub samples: i64,
-    pub avg: f64,
-    pub min: f64,
-    pub max: f64,
-    pub last: f64,
-}
-
 /// Body of `analytics/system-metrics`; values of one process, of one bucket and of one kind stand together.
-pub fn system_metrics(range: TimeRange, lines: &[SystemLine<'_>]) -> Vec<u8> {
-    let replicas: Vec<&[SystemLine<'_>]> =
-        lines.chunk_by(|a, b| (a.server, a.port, a.worker) == (b.server, b.port, b.worker)).collect();
-    let points = |of: &[SystemLine<'_>]| of.chunk_by(|a, b| a.bucket == b.bucket).count();
+pub fn system_metrics(range: TimeRange, lines: &[SystemValue]) -> Vec<u8> {
+    let replicas: Vec<&[SystemValue]> =
+        lines.chunk_by(|a, b| (&a.server, a.port, &a.worker) == (&b.server, b.port, &b.worker)).collect();
+    let points = |of: &[SystemValue]| of.chunk_by(|a, b| a.bucket == b.bucket).count();
     json::object(|o| {
         range.write(o);
         o.count("pointCount", replicas.iter().map(|of| points(of)).max().unwrap_or(0));
@@ -357,23 +251,23 @@ pub fn system_metrics(range: TimeRange, lines: &[SystemLine<'_>]) -> Vec<u8> {
         o.array("replicas", replicas, |out, of| {
             let Some(first) = of.first() else { return };
             let mut o = Object::open(out);
-            o.str("hostname", first.server).int("port", first.port.into()).str("workerId", first.worker);
+            o.str("hostname", &first.server).int("port", first.port.into()).str("workerId", &first.worker);
             o.array("timeSeries", of.chunk_by(|a, b| a.bucket == b.bucket), point);
             o.close();
         });
     })
 }
 
-fn point(out: &mut Vec<u8>, lines: &[SystemLine<'_>]) {
+fn point(out: &mut Vec<u8>, lines: &[SystemValue]) {
     let Some(first) = lines.first() else { return };
     let mut o = Object::open(out);
     o.str("timestamp", &first.bucket.millis_text()).int("sampleCount", first.samples);
     o.object("metrics", |o| {
         for kind in lines.chunk_by(|a, b| a.kind == b.kind) {
             let Some(first) = kind.first() else { continue };
-            let mut values = Object::open(o.text_key(first.kind));
+            let mut values = Object::open(o.text_key(&first.kind));
             for line in kind {
-                let mut value = Object::open(values.text_key(line.value));
+                let mut value = Object::open(values.text_key(&line.value));
                 value
                     .real("avg", line.avg)
                     .real("min", line.min)

@@ -33,19 +33,12 @@ impl DlqQuery {
     /// A name out of bounds or an unreadable timestamp.
     pub fn parse(raw: Option<&str>) -> Result<DlqQuery, QueryError> {
         let query = Query::parse(raw)?;
-        let name = |e: queen_types::NameError| QueryError::text(e.to_string());
-        let stamp = |key| match query.lenient(key) {
-            None => Ok(None),
-            Some(text) => {
-                Timestamp::parse(text).map(Some).map_err(|e| QueryError::text(format!("{key}: {e}")))
-            }
-        };
         Ok(DlqQuery {
-            queue: query.lenient("queue").map(QueueName::new).transpose().map_err(name)?,
-            partition: query.lenient("partition").map(PartitionName::new).transpose().map_err(name)?,
-            group: query.lenient("consumerGroup").map(Group::new).transpose().map_err(name)?,
-            from: stamp("from")?,
-            to: stamp("to")?,
+            queue: query.lenient_name("queue", QueueName::new)?,
+            partition: query.lenient_name("partition", PartitionName::new)?,
+            group: query.lenient_name("consumerGroup", Group::new)?,
+            from: query.lenient_time("from")?,
+            to: query.lenient_time("to")?,
             limit: query.lenient_page("limit", LIMIT),
             offset: query.lenient_page("offset", 0),
         })

@@ -30,8 +30,7 @@ mod transaction;
 
 pub use ack::{Ack, AckLine, AckRequest, ack_answer};
 pub use analytics::{
-    ParkedLine, QueueBucketLine, RetentionLine, SystemLine, TimeRange, WorkerBucketLine, WorkerLine,
-    parked_replicas, queue_lag, queue_ops, retention, system_metrics, worker_metrics,
+    TimeRange, parked_replicas, queue_lag, queue_ops, retention, system_metrics, worker_metrics,
 };
 pub use body::BodyError;
 pub use configure::{ConfigureRequest, configured};
@@ -63,9 +62,9 @@ pub use resources::{
     queue_detail, queue_list,
 };
 pub use status::{
-    AdmissionLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, PinLine, RefreshedLine, SpreadLine,
-    StatusDocument, StatusPartitionLine, StoredQueueLine, admission, enabled_of, ingest, job_switched, jobs,
-    overview, refreshed, status_document, status_queue, status_queues,
+    AdmissionLine, JobLine, OverviewLine, PinLine, RefreshedLine, SpreadLine, StatusDocument,
+    StatusPartitionLine, StoredQueueLine, admission, enabled_of, ingest, job_switched, jobs, overview,
+    refreshed, status_document, status_queue, status_queues,
 };
 pub use status_query::StatusQuery;
 pub use summary::{SummaryLine, config, summary};

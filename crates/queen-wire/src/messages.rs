@@ -41,28 +41,21 @@ impl MessagesQuery {
     /// A name out of bounds, an unknown status, or an unreadable timestamp.
     pub fn parse(raw: Option<&str>) -> Result<MessagesQuery, QueryError> {
         let query = Query::parse(raw)?;
-        let name = |e: queen_types::NameError| QueryError::text(e.to_string());
-        let stamp = |key| match query.lenient(key) {
-            None => Ok(None),
-            Some(text) => {
-                Timestamp::parse(text).map(Some).map_err(|e| QueryError::text(format!("{key}: {e}")))
-            }
-        };
         let status = query.lenient("status").map(|word| {
             MessageStatus::parse(word).ok_or_else(|| {
                 let known = MessageStatus::ALL.map(MessageStatus::as_str).join(", ");
                 QueryError::text(format!("status must be one of {known}, got {word:?}"))
             })
         });
-        let namespace = query.lenient("namespace").or_else(|| query.lenient("ns"));
+        let namespace = if query.lenient("namespace").is_some() { "namespace" } else { "ns" };
         Ok(MessagesQuery {
-            queue: query.lenient("queue").map(QueueName::new).transpose().map_err(name)?,
-            partition: query.lenient("partition").map(PartitionName::new).transpose().map_err(name)?,
-            namespace: namespace.map(Namespace::new).transpose().map_err(name)?,
-            task: query.lenient("task").map(Task::new).transpose().map_err(name)?,
+            queue: query.lenient_name("queue", QueueName::new)?,
+            partition: query.lenient_name("partition", PartitionName::new)?,
+            namespace: query.lenient_name(namespace, Namespace::new)?,
+            task: query.lenient_name("task", Task::new)?,
             status: status.transpose()?,
-            from: stamp("from")?,
-            before: stamp("to")?.map(end_of_minute),
+            from: query.lenient_time("from")?,
+            before: query.lenient_time("to")?.map(end_of_minute),
             limit: query.lenient_page("limit", LIMIT),
             offset: query.lenient_page("offset", 0),
         })
@@ -302,10 +295,9 @@ pub fn purged(queue: &QueueName, group: Option<&Group>, deleted: u64) -> Vec<u8>
 /// No queue, or a name out of bounds.
 pub fn purge_query(raw: Option<&str>) -> Result<(QueueName, Option<Group>), QueryError> {
     let query = Query::parse(raw)?;
-    let name = |e: queen_types::NameError| QueryError::text(e.to_string());
-    let queue = query.lenient("queue").ok_or_else(|| QueryError::text("queue is required"))?;
-    let group = query.lenient("consumerGroup").map(Group::new).transpose().map_err(name)?;
-    Ok((QueueName::new(queue).map_err(name)?, group))
+    let queue = query.lenient_name("queue", QueueName::new)?;
+    let queue = queue.ok_or_else(|| QueryError::text("queue is required"))?;
+    Ok((queue, query.lenient_name("consumerGroup", Group::new)?))
 }
 
 /// A replay that was made, or refused by deduplication.

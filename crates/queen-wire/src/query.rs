@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
+use queen_types::{NameError, Timestamp};
+
 use crate::percent::decode_form;
 
 /// A refused query string; the text is the `error` of the 400.
@@ -84,6 +86,27 @@ impl<'a> Query<'a> {
     /// Management: the last value of a key; an empty one is absent.
     pub fn lenient(&self, key: &str) -> Option<&str> {
         self.pairs.iter().rev().find(|(k, _)| k == key).map(|(_, v)| &**v).filter(|v| !v.is_empty())
+    }
+
+    /// Management: a name, as the value of `lenient`.
+    ///
+    /// # Errors
+    /// The name is out of bounds.
+    pub(crate) fn lenient_name<'q, T>(
+        &'q self,
+        key: &str,
+        new: impl FnOnce(&'q str) -> Result<T, NameError>,
+    ) -> Result<Option<T>, QueryError> {
+        self.lenient(key).map(new).transpose().map_err(|e| QueryError::text(e.to_string()))
+    }
+
+    /// Management: a time.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn lenient_time(&self, key: &str) -> Result<Option<Timestamp>, QueryError> {
+        let Some(text) = self.lenient(key) else { return Ok(None) };
+        Timestamp::parse(text).map(Some).map_err(|e| QueryError::text(format!("{key}: {e}")))
     }
 
     /// Management: a switch; what is unreadable is `default`.

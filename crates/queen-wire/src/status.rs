@@ -1,8 +1,9 @@
 //! `GET /api/v1/status…`, `GET /api/v1/resources/overview` and `POST /api/v1/stats/refresh`.
 
+use queen_types::series::{DeadLetterSummary, LeaseSummary, SystemValue, WorkerBucket, WorkerSummary};
 use queen_types::{PartitionId, QueueId, QueueOptions, Timestamp};
 
-use crate::analytics::{SystemLine, TimeRange, WorkerBucketLine, WorkerLine};
+use crate::analytics::{TimeRange, write_worker};
 use crate::body::BodyError;
 use crate::json::{self, Object};
 use crate::resources::CountsLine;
@@ -164,38 +165,18 @@ pub fn status_queues(lines: &[StoredQueueLine<'_>], limit: i64, offset: i64) -> 
 pub struct StatusDocument<'a> {
     pub range: TimeRange,
     pub age_seconds: Option<i64>,
-    pub series: &'a [WorkerBucketLine],
-    pub workers: &'a [WorkerLine<'a>],
-    pub system: &'a [SystemLine<'a>],
+    pub series: &'a [WorkerBucket],
+    pub workers: &'a [WorkerSummary],
+    pub system: &'a [SystemValue],
     pub queues: &'a [StoredQueueLine<'a>],
     pub counts: CountsLine,
-    pub leases: LeasesLine,
-    pub dead_letters: DeadLettersLine<'a>,
-}
-
-/// Live leases.
-#[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)] // the names say it
-pub struct LeasesLine {
-    pub active: i64,
-    pub partitions: i64,
-    pub leased: i64,
-    pub acked: i64,
-}
-
-/// Dead letters.
-#[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)] // the names say it
-pub struct DeadLettersLine<'a> {
-    pub current: i64,
-    pub inside: i64,
-    pub partitions: i64,
-    pub errors: &'a [(String, i64)],
+    pub leases: LeaseSummary,
+    pub dead_letters: &'a DeadLetterSummary,
 }
 
 /// Body of `GET /api/v1/status`.
 pub fn status_document(d: &StatusDocument<'_>) -> Vec<u8> {
-    let sum = |of: fn(&WorkerBucketLine) -> i64| d.series.iter().map(of).sum::<i64>();
+    let sum = |of: fn(&WorkerBucket) -> i64| d.series.iter().map(of).sum::<i64>();
     let (pushes, pops, acks) = (sum(|w| w.push_requests), sum(|w| w.pop_requests), sum(|w| w.ack_requests));
     let per =
         |messages: i64, requests: i64| (messages as f64 / requests.max(1) as f64 * 100.0).round() / 100.0;
@@ -230,7 +211,7 @@ pub fn status_document(d: &StatusDocument<'_>) -> Vec<u8> {
             o.int("totalMessages", d.dead_letters.inside)
                 .int("currentMessages", d.dead_letters.current)
                 .int("affectedPartitions", d.dead_letters.partitions);
-            o.array("topErrors", d.dead_letters.errors, |out, (error, count)| {
+            o.array("topErrors", &d.dead_letters.errors, |out, (error, count)| {
                 let mut o = Object::open(out);
                 o.str("error", error).int("count", *count);
                 o.close();
@@ -238,7 +219,7 @@ pub fn status_document(d: &StatusDocument<'_>) -> Vec<u8> {
         });
         o.array("workers", d.workers, |out, worker| {
             let mut o = Object::open(out);
-            worker.write(&mut o);
+            write_worker(&mut o, worker);
             o.int("messagesProcessed", worker.messages);
             o.close();
         });
@@ -250,7 +231,7 @@ pub fn status_document(d: &StatusDocument<'_>) -> Vec<u8> {
     })
 }
 
-fn throughput(out: &mut Vec<u8>, d: &StatusDocument<'_>, w: &WorkerBucketLine) {
+fn throughput(out: &mut Vec<u8>, d: &StatusDocument<'_>, w: &WorkerBucket) {
     let range = d.range;
     // Over all processes of the bucket.
     let used = |value: &str| -> f64 {

@@ -55,7 +55,6 @@ impl StatusQuery {
                 to.millis_text()
             )));
         }
-        let bad = |error: queen_types::NameError| QueryError::text(error.to_string());
         let worker = match query.lenient("workerId") {
             None => None,
             Some(text) => {
@@ -66,9 +65,9 @@ impl StatusQuery {
             from,
             to,
             bucket_minutes: bucket_minutes((to.0.saturating_sub(from.0)) / MINUTE),
-            queue: query.lenient("queue").map(QueueName::new).transpose().map_err(bad)?,
-            namespace: query.lenient("namespace").map(Namespace::new).transpose().map_err(bad)?,
-            task: query.lenient("task").map(Task::new).transpose().map_err(bad)?,
+            queue: query.lenient_name("queue", QueueName::new)?,
+            namespace: query.lenient_name("namespace", Namespace::new)?,
+            task: query.lenient_name("task", Task::new)?,
             hostname: query.lenient("hostname").map(str::to_owned),
             worker,
             limit: query.lenient_page("limit", 100),

@@ -8,16 +8,7 @@
 -- $1 partition uuid[] ascending, $2 group text, $3 instant timestamptz
 WITH RECURSIVE bisect AS (
     SELECT i.ord, p.id, p.log_start AS lo, GREATEST(e.log_end + 1, p.log_start) AS hi
-    FROM unnest($1::uuid[]) WITH ORDINALITY AS i (id, ord)
-    CROSS JOIN LATERAL (
-        SELECT p.id, p.log_start, p.last_offset FROM queen.log_partitions p WHERE p.id = i.id OFFSET 0
-    ) p
-    CROSS JOIN LATERAL (
-        SELECT GREATEST(p.last_offset,
-                   (SELECT s.end_offset FROM queen.log_segments s
-                    WHERE s.partition_id = p.id ORDER BY s.base_offset DESC LIMIT 1)) AS log_end
-        OFFSET 0
-    ) e
+    --@ part seek_from
     UNION ALL
     SELECT b.ord, b.id,
            CASE WHEN s.created_at >= $3::timestamptz THEN b.lo ELSE GREATEST(s.end_offset, m.mid) + 1 END,
@@ -39,8 +30,4 @@ SELECT b.id, $2, COALESCE(
 FROM bisect b
 WHERE b.lo >= b.hi
 ORDER BY b.ord
-ON CONFLICT (partition_id, consumer_group) DO UPDATE SET
-    committed = excluded.committed, batch_end = NULL, worker_id = NULL, lease_expires_at = NULL, lease_acquired_at = NULL,
-    lease_conflated = FALSE, batch_retry_count = 0, retry_offset = NULL, retry_at = NULL, attempt_offset = NULL,
-    attempt_count = 0
-RETURNING c.partition_id, c.committed
+--@ part seek_reset

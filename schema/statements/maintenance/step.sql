@@ -11,13 +11,8 @@
 -- log_partitions, retention_history.
 -- $1 partition uuid, $2 time of the cycle timestamptz, $3 segments int8, $4 do not wait for the disk boolean
 WITH rules AS MATERIALIZED (
-    SELECT p.id, p.address, p.log_start, q.tenant_id, c.floor,
-           CASE WHEN q.protect_leased THEN c.leased ELSE 9223372036854775806 END AS leased,
-           $2::timestamptz - make_interval(secs => q.age) AS age_before,
-           $2::timestamptz - make_interval(secs => q.done) AS done_before,
-           $2::timestamptz - make_interval(secs => q.evict) AS evict_before,
-           statement_timestamp()
-               - make_interval(secs => GREATEST(q.dedup_window_seconds, q.completed_retention_seconds, 900)) AS hashes_since,
+    SELECT p.id, p.address, p.log_start, r.tenant_id, r.floor, r.leased, r.age_before, r.done_before, r.evict_before,
+           r.hashes_since,
            newest.end_offset AS newest_end, newest.created_at AS newest_at
     FROM (
         SELECT p.id, p.ctid AS address, p.queue_id, p.name, p.log_start
@@ -25,25 +20,7 @@ WITH rules AS MATERIALIZED (
         WHERE p.id = $1::uuid
         OFFSET 0
     ) p
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN q.retention_enabled AND q.retention_seconds > 0 THEN q.retention_seconds END AS age,
-               CASE WHEN q.retention_enabled AND q.completed_retention_seconds > 0
-                    THEN q.completed_retention_seconds END AS done,
-               CASE WHEN q.max_wait_time_seconds > 0 THEN q.max_wait_time_seconds END AS evict,
-               q.id AS queue_id, q.tenant_id, q.protect_leased, q.dedup_window_seconds, q.completed_retention_seconds,
-               CASE WHEN q.group_expiry_seconds > 0
-                    THEN $2::timestamptz - make_interval(secs => q.group_expiry_seconds) END AS alive_since
-        FROM queen.queues q
-        WHERE q.id = p.queue_id
-        OFFSET 0
-    ) q
-    LEFT JOIN LATERAL (
-        SELECT s.created_at
-        FROM queen.log_segments s
-        WHERE s.partition_id = p.id AND s.base_offset >= p.log_start
-        ORDER BY s.base_offset
-        LIMIT 1
-    ) o ON TRUE
+    --@ part retention_rules
     LEFT JOIN LATERAL (
         SELECT s.end_offset, s.created_at
         FROM queen.log_segments s
@@ -51,45 +28,10 @@ WITH rules AS MATERIALIZED (
         ORDER BY s.base_offset DESC
         LIMIT 1
     ) newest ON TRUE
-    -- The lowest position that a group still needs. Named groups decide, queue mode alone if there is none. A registered
-    -- group without a cursor owes everything; one that has not been seen for groupExpirySeconds does not count.
-    CROSS JOIN LATERAL (
-        SELECT CASE
-                   WHEN EXISTS (
-                       SELECT 1
-                       FROM queen.consumer_groups_metadata m
-                       WHERE m.queue_id = q.queue_id AND m.partition_name IN ('', p.name)
-                         AND m.consumer_group <> '__QUEUE_MODE__'
-                         AND (q.alive_since IS NULL OR GREATEST(m.created_at, o.created_at) > q.alive_since)
-                         AND NOT EXISTS (
-                             SELECT 1 FROM queen.log_consumers c
-                             WHERE c.partition_id = p.id AND c.consumer_group = m.consumer_group
-                         )
-                   ) THEN -1
-                   ELSE COALESCE(
-                       min(c.committed) FILTER (WHERE c.consumer_group <> '__QUEUE_MODE__' AND c.alive),
-                       min(c.committed) FILTER (WHERE c.consumer_group = '__QUEUE_MODE__'),
-                       -1
-                   )
-               END AS floor,
-               COALESCE(min(c.committed) FILTER (WHERE c.lease_expires_at > clock_timestamp()), 9223372036854775806)
-                   AS leased
-        FROM (
-            SELECT c.consumer_group, c.committed, c.lease_expires_at,
-                   q.alive_since IS NULL OR GREATEST(c.active_at, c.lease_expires_at) > q.alive_since AS alive
-            FROM queen.log_consumers c
-            WHERE c.partition_id = p.id
-            OFFSET 0
-        ) c
-    ) c
 ), head AS MATERIALIZED (
     SELECT s.base_offset, s.end_offset, s.created_at,
-           CASE
-               WHEN s.end_offset > r.leased THEN NULL
-               WHEN s.created_at < r.age_before THEN 'retention'
-               WHEN s.created_at < r.done_before AND s.end_offset <= r.floor THEN 'completed_retention'
-               WHEN s.created_at < r.evict_before THEN 'max_wait_time_eviction'
-           END AS kind,
+    --@ part retention_kind
+           AS kind,
            GREATEST(s.end_offset - GREATEST(s.base_offset - 1, r.floor), 0) AS unconsumed,
            s.created_at >= r.hashes_since AS remembered
     FROM rules r

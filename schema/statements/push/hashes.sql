@@ -10,7 +10,7 @@
 --
 -- Caller: queen-storage push, before a push and without its locks. Locks: none. Writes: nothing.
 -- $1 partition uuid[], $2 last offset to read int8[] (beyond the log: its end), $3 bytes int8, $4 rows int8
-SELECT i.ord::int4 - 1 AS ord, e.dedup_window, e.upto, COALESCE(a.from_offset, e.upto) AS from_offset,
+SELECT i.ord::int4 - 1 AS ord, e.dedup_window, n.upto, COALESCE(a.from_offset, n.upto) AS from_offset,
        COALESCE(a.hashes, ''::bytea) AS hashes,
        GREATEST(0, LEAST(2147483647, extract(epoch FROM statement_timestamp() - a.newest_at)))::int4 AS age,
        e.dedup_window > 0 AND COALESCE(COALESCE((
@@ -24,22 +24,8 @@ SELECT i.ord::int4 - 1 AS ord, e.dedup_window, e.upto, COALESCE(a.from_offset, e
        )) >= e.start, FALSE) AS more,
        pg_postmaster_start_time() AS server
 FROM unnest($1::uuid[], $2::int8[]) WITH ORDINALITY AS i (partition_id, upto, ord)
-CROSS JOIN LATERAL (
-    SELECT q.dedup_window_seconds AS dedup_window, LEAST(i.upto, GREATEST(p.last_offset, t.end_offset)) AS upto,
-           statement_timestamp() - make_interval(secs => q.dedup_window_seconds) AS start
-    FROM queen.log_partitions p
-    CROSS JOIN LATERAL (
-        SELECT q.dedup_window_seconds FROM queen.queues q WHERE q.id = p.queue_id OFFSET 0
-    ) q
-    LEFT JOIN LATERAL (
-        SELECT s.end_offset FROM queen.log_segments s
-        WHERE s.partition_id = i.partition_id
-        ORDER BY s.base_offset DESC
-        LIMIT 1
-    ) t ON TRUE
-    WHERE p.id = i.partition_id
-    OFFSET 0
-) e
+--@ part log_end
+CROSS JOIN LATERAL (SELECT LEAST(i.upto, e.log_end) AS upto) n
 CROSS JOIN LATERAL (
     SELECT min(h.base_offset) - 1 AS from_offset, max(h.created_at) AS newest_at,
            string_agg(h.hashes, ''::bytea ORDER BY h.base_offset) AS hashes
@@ -52,12 +38,12 @@ CROSS JOIN LATERAL (
             FROM (
                 (SELECT s.base_offset, s.created_at, s.hashes
                  FROM queen.log_segments s
-                 WHERE s.partition_id = i.partition_id AND s.base_offset <= e.upto
+                 WHERE s.partition_id = i.partition_id AND s.base_offset <= n.upto
                  ORDER BY s.base_offset DESC LIMIT $4::int8)
                 UNION ALL
                 (SELECT t.base_offset, t.created_at, t.hashes
                  FROM queen.log_txns t
-                 WHERE t.partition_id = i.partition_id AND t.base_offset <= e.upto
+                 WHERE t.partition_id = i.partition_id AND t.base_offset <= n.upto
                  ORDER BY t.base_offset DESC LIMIT $4::int8)
             ) u
             ORDER BY u.base_offset DESC

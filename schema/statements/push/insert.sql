@@ -27,7 +27,8 @@ WITH placed AS MATERIALIZED (
     SELECT i.ord::int4 AS ord, i.partition_id, i.frames, e.log_end + 1 + i.ahead AS base_offset,
            -- The stamp never goes back, the clock may. The window is measured on the clock: behind it the stamp of a
            -- partition that was written under a clock ahead would leave keys of a moment ago out.
-           GREATEST(statement_timestamp(), e.newest_at) AS stamp, e.start, e.sealed, e.dedup_window, e.log_end, e.opened,
+           GREATEST(statement_timestamp(), e.newest_at) AS stamp, e.start, e.encrypted AND NOT $10::boolean AS sealed,
+           e.dedup_window, e.log_end, e.opened,
            k.vouched, k.covered_from, k.maybe_above, k.maybe_upto,
            COALESCE(k.covered_from >= 0 AND e.dedup_window > 0 AND e.start <= COALESCE((
                SELECT s.created_at FROM queen.log_segments s
@@ -40,25 +41,7 @@ WITH placed AS MATERIALIZED (
            )), FALSE) AS short
     FROM unnest($1::uuid[], $2::int8[], $3::int4[], $6::int8[], $7::int8[], $8::int8[], $9::int8[])
         WITH ORDINALITY AS i (partition_id, ahead, frames, vouched, covered_from, maybe_above, maybe_upto, ord)
-    CROSS JOIN LATERAL (
-        SELECT GREATEST(p.last_offset, t.end_offset) AS log_end, t.created_at AS newest_at,
-               statement_timestamp() - make_interval(secs => q.dedup_window_seconds) AS start,
-               q.dedup_window_seconds AS dedup_window, q.encryption_enabled AND NOT $10::boolean AS sealed,
-               p.oldest_live_at IS NULL AS opened
-        FROM queen.log_partitions p
-        CROSS JOIN LATERAL (
-            SELECT q.dedup_window_seconds, q.encryption_enabled FROM queen.queues q WHERE q.id = p.queue_id OFFSET 0
-        ) q
-        LEFT JOIN LATERAL (
-            SELECT s.end_offset, s.created_at
-            FROM queen.log_segments s
-            WHERE s.partition_id = i.partition_id
-            ORDER BY s.base_offset DESC
-            LIMIT 1
-        ) t ON TRUE
-        WHERE p.id = i.partition_id
-        OFFSET 0
-    ) e
+    --@ part log_end
     CROSS JOIN LATERAL (
         SELECT CASE WHEN u.usable THEN i.vouched ELSE -1 END AS vouched,
                CASE WHEN u.usable THEN i.covered_from ELSE -1 END AS covered_from,

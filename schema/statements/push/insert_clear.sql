@@ -13,9 +13,9 @@
 -- $3 frames int4[], $4 hashes bytea[], $5 blob bytea[], $6 vouched int8[], $7 covered_from int8[],
 -- $8 the payloads are encrypted boolean, $9 server the rest is known from timestamptz
 WITH placed AS MATERIALIZED (
-    SELECT i.ord::int4 AS ord, i.partition_id, i.frames, e.log_end + 1 + i.ahead AS base_offset, e.stamp, e.dedup_window,
-           e.opened,
-           NOT e.sealed AND (
+    SELECT i.ord::int4 AS ord, i.partition_id, i.frames, e.log_end + 1 + i.ahead AS base_offset,
+           GREATEST(statement_timestamp(), e.newest_at) AS stamp, e.dedup_window, e.opened,
+           ($8::boolean OR NOT e.encrypted) AND (
                e.dedup_window = 0 OR e.log_end < 0
                OR i.vouched = e.log_end AND pg_postmaster_start_time() = $9::timestamptz AND (
                    i.covered_from < 0 OR COALESCE((
@@ -31,24 +31,7 @@ WITH placed AS MATERIALIZED (
            ) AS clear
     FROM unnest($1::uuid[], $2::int8[], $3::int4[], $6::int8[], $7::int8[])
         WITH ORDINALITY AS i (partition_id, ahead, frames, vouched, covered_from, ord)
-    CROSS JOIN LATERAL (
-        SELECT GREATEST(p.last_offset, t.end_offset) AS log_end, GREATEST(statement_timestamp(), t.created_at) AS stamp,
-               q.dedup_window_seconds AS dedup_window, q.encryption_enabled AND NOT $8::boolean AS sealed,
-               p.oldest_live_at IS NULL AS opened
-        FROM queen.log_partitions p
-        CROSS JOIN LATERAL (
-            SELECT q.dedup_window_seconds, q.encryption_enabled FROM queen.queues q WHERE q.id = p.queue_id OFFSET 0
-        ) q
-        LEFT JOIN LATERAL (
-            SELECT s.end_offset, s.created_at
-            FROM queen.log_segments s
-            WHERE s.partition_id = i.partition_id
-            ORDER BY s.base_offset DESC
-            LIMIT 1
-        ) t ON TRUE
-        WHERE p.id = i.partition_id
-        OFFSET 0
-    ) e
+    --@ part log_end
 ), added AS (
     INSERT INTO queen.log_segments (partition_id, base_offset, end_offset, created_at, hashes, blob)
     SELECT p.partition_id, p.base_offset, p.base_offset + p.frames - 1, p.stamp,

@@ -10,35 +10,8 @@ WITH per AS MATERIALIZED (
            GREATEST(extract(epoch FROM now() - pending.created_at), 0)::int8 AS lag
     FROM queen.queues q
     LEFT JOIN queen.log_partitions p ON p.queue_id = q.id
-    LEFT JOIN LATERAL (
-        SELECT s.base_offset, s.end_offset, s.created_at FROM queen.log_segments s
-        WHERE s.partition_id = p.id ORDER BY s.base_offset DESC LIMIT 1
-    ) newest ON TRUE
-    CROSS JOIN LATERAL (
-        SELECT
-            COALESCE(
-                min(c.committed) FILTER (WHERE c.consumer_group <> '__QUEUE_MODE__'), min(c.committed), -1
-            ) AS worst,
-            COALESCE(
-                sum(c.batch_end - GREATEST(c.committed, p.log_start - 1)) FILTER (WHERE c.lease_expires_at > now()), 0
-            ) AS leased
-        FROM queen.log_consumers c
-        WHERE c.partition_id = p.id
-    ) c
-    CROSS JOIN LATERAL (
-        -- Without any dead letters none is looked for. Every id is above this one: one look at the index tells.
-        SELECT count(*) AS dead_letter FROM queen.log_dlq d
-        WHERE (SELECT EXISTS (SELECT 1 FROM queen.log_dlq WHERE partition_id > '00000000-0000-0000-0000-000000000000'))
-          AND d.partition_id = p.id
-    ) d
-    CROSS JOIN LATERAL (
-        SELECT COALESCE(e.log_end + 1, 0) AS appended,
-               GREATEST(LEAST(c.worst, e.log_end), p.log_start - 1, -1) + 1 AS consumed,
-               COALESCE(GREATEST(e.log_end - p.log_start + 1, 0), 0) AS total,
-               COALESCE(GREATEST(e.log_end - GREATEST(c.worst, p.log_start - 1), 0), 0) AS backlog,
-               GREATEST(c.worst + 1, p.log_start) AS next_offset
-        FROM (SELECT GREATEST(p.last_offset, newest.end_offset) AS log_end) e
-    ) n
+    --@ part furthest_behind
+    --@ part partition_counts
     CROSS JOIN LATERAL (
         SELECT CASE
             WHEN n.backlog <= 0 THEN NULL

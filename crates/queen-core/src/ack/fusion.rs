@@ -1,5 +1,6 @@
 //! Ack fusion: whole batches wait together and share a commit, as pushes do in [`crate::fusion`].
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -14,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::announce::Freed;
 use crate::broker::Inner;
+use crate::flight::Flight;
 
 /// Cursors of one commit.
 const ROWS_MAX: usize = 1000;
@@ -93,7 +95,11 @@ impl AckFusion {
 fn fly(inner: &Arc<Inner>) {
     loop {
         let Some(bundle) = inner.ack_fusion.waiting.lock().take() else { return };
-        let flight = Flight::new(inner, &bundle);
+        let keys: Vec<Key> = bundle.lanes.iter().map(|lane| lane.key.clone()).collect();
+        let flight = Flight::new(inner, move |inner| {
+            inner.ack_fusion.waiting.lock().done(&keys);
+            fly(inner);
+        });
         let storage = inner.storage.clone();
         inner.spawn(async move {
             let (batches, waiting) = fold(bundle);
@@ -150,21 +156,15 @@ async fn flush(inner: &Weak<Inner>, storage: &Storage, batches: &[Full]) -> Vec<
     drop(slot);
     metrics::counter!("queen_batches_fired_total", "op" => "ack").increment(1);
     metrics::counter!("queen_batch_items_fired_total", "op" => "ack").increment(acks.len() as u64);
-    let inner = inner.upgrade();
-    batches
-        .iter()
-        .zip(outcomes)
-        .map(|(full, outcome)| {
-            if let Some(inner) = &inner {
-                book(inner, full, &outcome);
-            }
-            match outcome {
-                Ok(Some(_)) => Verdict::Completed,
-                Ok(None) => Verdict::Refused,
-                Err(Lost) => Verdict::Failed,
-            }
-        })
-        .collect()
+    if let Some(inner) = inner.upgrade() {
+        book(&inner, batches, &outcomes);
+    }
+    let verdict = |outcome| match outcome {
+        Ok(Some(_)) => Verdict::Completed,
+        Ok(None) => Verdict::Refused,
+        Err(Lost) => Verdict::Failed,
+    };
+    outcomes.into_iter().map(verdict).collect()
 }
 
 /// No verdict of the database; the error has been logged.
@@ -219,39 +219,22 @@ async fn attempt(
     result
 }
 
-/// What is remembered of the lease follows the row, and whoever can claim the partition next is woken.
-fn book(inner: &Inner, full: &Full, outcome: &Outcome) {
-    let FullAck { partition, group, lease, .. } = &full.ack;
-    match outcome {
-        Ok(Some(acked)) => {
-            let claim = inner.leases.released(lease, *partition);
-            let (release, row) = (Release::Covered, Some(acked.row));
-            let freed = Freed { group, partition: *partition, claim, release, row };
-            inner.released(full.tenant, &full.queue, &[freed]);
-        }
-        Ok(None) | Err(Lost) => inner.leases.changed(lease, *partition),
-    }
-}
-
-/// A flush in flight. Whatever ends it, a panic included, its cursors may fly again and the next flush starts.
-struct Flight {
-    inner: Weak<Inner>,
-    keys: Vec<Key>,
-}
-
-impl Flight {
-    fn new(inner: &Arc<Inner>, bundle: &Bundle<Key, Submission>) -> Self {
-        Flight {
-            inner: Arc::downgrade(inner),
-            keys: bundle.lanes.iter().map(|lane| lane.key.clone()).collect(),
+/// What is remembered of the leases follows the rows, and whoever can claim the partitions next is woken.
+fn book(inner: &Inner, batches: &[Full], outcomes: &[Outcome]) {
+    let mut freed: HashMap<(TenantId, &QueueName), Vec<Freed<'_>>> = HashMap::new();
+    for (full, outcome) in batches.iter().zip(outcomes) {
+        let FullAck { partition, group, lease, .. } = &full.ack;
+        match outcome {
+            Ok(Some(acked)) => {
+                let claim = inner.leases.released(lease, *partition);
+                let (release, row) = (Release::Covered, Some(acked.row));
+                let of_queue = freed.entry((full.tenant, &full.queue)).or_default();
+                of_queue.push(Freed { group, partition: *partition, claim, release, row });
+            }
+            Ok(None) | Err(Lost) => inner.leases.changed(lease, *partition),
         }
     }
-}
-
-impl Drop for Flight {
-    fn drop(&mut self) {
-        let Some(inner) = self.inner.upgrade() else { return };
-        inner.ack_fusion.waiting.lock().done(&self.keys);
-        fly(&inner);
+    for ((tenant, queue), freed) in freed {
+        inner.released(tenant, queue, &freed);
     }
 }

@@ -9,7 +9,7 @@
 mod fusion;
 mod known;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use queen_admission::Lane;
@@ -159,13 +159,17 @@ impl Broker {
         answers: &[Answer],
         effects: &AckEffects,
     ) {
+        if effects.released.is_empty() {
+            return;
+        }
+        let mut counts: HashMap<PartitionId, (usize, usize)> = HashMap::new();
+        for (request, answer) in requests.iter().zip(answers) {
+            let (done, failed) = counts.entry(request.partition).or_default();
+            *if answer.success { done } else { failed } += 1;
+        }
         for released in &effects.released {
             let Ok(queue) = QueueName::new(released.queue.as_str()) else { continue };
-            let of_it = requests.iter().zip(answers).filter(|(r, _)| r.partition == released.partition);
-            let (mut done, mut failed) = (0, 0);
-            for (_, answer) in of_it {
-                if answer.success { done += 1 } else { failed += 1 }
-            }
+            let (done, failed) = counts.get(&released.partition).copied().unwrap_or_default();
             self.inner.tally.settled(tenant, &queue, done, failed);
         }
     }
@@ -194,12 +198,12 @@ impl Broker {
         for (lease, partition) in named.collect::<HashSet<_>>() {
             self.inner.leases.changed(lease, partition);
         }
+        let mut freed: HashMap<&str, Vec<Freed<'_>>> = HashMap::new();
         for released in &effects.released {
             let claim = released
                 .lease
                 .as_ref()
                 .and_then(|lease| self.inner.leases.released(lease, released.partition));
-            let Ok(queue) = QueueName::new(released.queue.as_str()) else { continue };
             let rest = released.delay_ms.and_then(|ms| u64::try_from(ms).ok()).filter(|ms| *ms > 0);
             let release = match rest {
                 Some(ms) => Release::Retry { rest: Duration::from_millis(ms) },
@@ -207,7 +211,12 @@ impl Broker {
                 None => Release::Open,
             };
             let (group, partition) = (&released.group, released.partition);
-            self.inner.released(tenant, &queue, &[Freed { group, partition, claim, release, row: None }]);
+            let of_queue = freed.entry(released.queue.as_str()).or_default();
+            of_queue.push(Freed { group, partition, claim, release, row: None });
+        }
+        for (queue, freed) in freed {
+            let Ok(queue) = QueueName::new(queue) else { continue };
+            self.inner.released(tenant, &queue, &freed);
         }
         if effects.dropped > 0 {
             tracing::warn!(target: "ack", dropped = effects.dropped, "messages were given up without a dead letter");

@@ -1,9 +1,9 @@
 //! Values of administration: configure, listings, depth, dead letters.
 
 use bytes::Bytes;
+pub use queen_storage::admin::DlqFilter;
 use queen_types::{
-    Group, MessageId, OptionsEdit, PartitionId, PartitionName, QueueId, QueueName, QueueOptions, Timestamp,
-    Uuid,
+    MessageId, OptionsEdit, PartitionId, PartitionName, QueueId, QueueName, QueueOptions, Timestamp, Uuid,
 };
 
 /// A configure call: creates the queue when it is missing, from the defaults of [`QueueOptions`].
@@ -119,25 +119,6 @@ pub struct KeyTotals {
 pub struct QueueDeleted {
     /// Whether there was one.
     pub existed: bool,
-}
-
-/// Filter of the dead-letter listing.
-#[derive(Debug, Clone, Default)]
-pub struct DlqFilter {
-    /// Only this queue.
-    pub queue: Option<QueueName>,
-    /// Only this partition.
-    pub partition: Option<PartitionName>,
-    /// Only this group.
-    pub group: Option<Group>,
-    /// Failed at or after.
-    pub from: Option<Timestamp>,
-    /// Failed at or before.
-    pub to: Option<Timestamp>,
-    /// Page size.
-    pub limit: i64,
-    /// Records to skip.
-    pub offset: i64,
 }
 
 /// One dead letter.

@@ -2,11 +2,12 @@
 
 pub use queen_storage::admin::{Counts as StoredCounts, Pin};
 pub use queen_storage::maintenance::Job;
-pub use queen_storage::metrics::{
-    DeadLetterSummary, LeaseSummary, ParkedBucket, QueueBucket, RetentionBucket, Span, SystemValue,
-    WorkerBucket, WorkerSummary,
-};
+pub use queen_storage::metrics::Span;
 pub use queen_storage::stats::{Overview, QueueFilter, Refreshed, Spread, StoredQueue};
+pub use queen_types::series::{
+    DeadLetterSummary, LeaseSummary, ParkedBucket, QueueBucket, RetentionBucket, SystemValue, WorkerBucket,
+    WorkerSummary,
+};
 
 /// What a dashboard shows at first.
 #[derive(Debug, Clone)]

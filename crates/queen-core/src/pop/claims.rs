@@ -2,7 +2,7 @@
 //! starts it at once; what arrives meanwhile goes together with the next.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::guard::give_back;
 use crate::broker::Inner;
+use crate::flight::Flight;
 use crate::hot::Guard;
 
 /// Claims of one flight.
@@ -111,7 +112,13 @@ fn fly(inner: &Arc<Inner>) {
         if flight.is_empty() {
             return;
         }
-        let ending = Ending(Arc::downgrade(inner));
+        let ending = Flight::new(inner, |inner| {
+            {
+                let mut state = inner.claims.state.lock();
+                state.flying = state.flying.saturating_sub(1);
+            }
+            fly(inner);
+        });
         let inner = inner.clone();
         inner.clone().spawn(async move {
             let mut claims = Vec::with_capacity(flight.len());
@@ -198,18 +205,4 @@ fn taken(claimed: &Claimed) -> Vec<PartitionId> {
     let mut partitions: Vec<PartitionId> = claimed.segments.iter().map(|s| s.partition).collect();
     partitions.dedup();
     partitions
-}
-
-/// A flight. Whatever ends it, a panic included, the next may start.
-struct Ending(Weak<Inner>);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let Some(inner) = self.0.upgrade() else { return };
-        {
-            let mut state = inner.claims.state.lock();
-            state.flying = state.flying.saturating_sub(1);
-        }
-        fly(&inner);
-    }
 }

@@ -174,7 +174,7 @@ impl Broker {
             // Competitors may take some of what was found: then come the next.
             let width = request.partitions.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
             for candidates in plan.candidates.chunks(width.max(1)) {
-                match self.claim(tenant, request, candidates.to_vec(), &plan, None).await? {
+                match self.claim(tenant, request, candidates, &plan, None).await? {
                     Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
                     Claimed::OnlyDamage | Claimed::Nothing => {}
                 }
@@ -197,7 +197,7 @@ impl Broker {
             if plan.candidates.is_empty() {
                 return Ok(Look::Nothing { absent: true });
             }
-            match self.claim(tenant, request, plan.candidates.clone(), &plan, None).await? {
+            match self.claim(tenant, request, &plan.candidates, &plan, None).await? {
                 Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
                 Claimed::OnlyDamage => {}
                 Claimed::Nothing => {
@@ -240,7 +240,7 @@ impl Broker {
                 Guard::take(inner, &hot, ring, width, u64::from(request.batch.max(1)))
             {
                 let plan = Plan::of(&checked_out, queue, request, &row, seed);
-                match self.claim(tenant, request, plan.candidates.clone(), &plan, Some(checked_out)).await? {
+                match self.claim(tenant, request, &plan.candidates, &plan, Some(checked_out)).await? {
                     Claimed::Messages(answer) => return Ok(Look::Messages(answer)),
                     Claimed::OnlyDamage | Claimed::Nothing => {}
                 }
@@ -272,18 +272,18 @@ impl Broker {
         &self,
         tenant: TenantId,
         request: &PopRequest,
-        candidates: Vec<Candidate>,
+        candidates: &[Candidate],
         plan: &Plan,
         checked_out: Option<Guard>,
     ) -> Result<Claimed, Error> {
         let inner = &self.inner;
         let lease = (!request.auto_ack).then(LeaseId::mint);
-        let asked: Vec<PartitionId> = candidates.iter().map(|c| c.partition).collect();
         let seconds = candidates.iter().map(|c| c.lease_seconds).max().unwrap_or(0);
         let origin = checked_out.as_ref().and_then(Guard::claim);
-        let guard = lease
-            .as_ref()
-            .map(|lease| LeaseGuard::new(inner, &request.group, lease, asked.clone(), origin.clone()));
+        let asked = candidates.iter().map(|c| c.partition);
+        let guard = lease.as_ref().map(|lease| {
+            LeaseGuard::new(inner, &request.group, lease, asked.clone().collect(), origin.clone())
+        });
         let claim = Claim {
             group: request.group.clone(),
             lease: lease.clone(),
@@ -293,13 +293,13 @@ impl Broker {
             } else {
                 Hold::Gathered
             },
-            candidates,
+            candidates: candidates.to_vec(),
         };
         let claimed = inner.claims.run(inner, Job { claim, guard: checked_out }).await?;
-        let found = asked.iter().zip(&claimed.outcomes);
+        let found = asked.zip(&claimed.outcomes);
         let beyond: Vec<PartitionId> = found
             .filter(|(_, outcome)| **outcome == Outcome::Beyond)
-            .map(|(partition, _)| *partition)
+            .map(|(partition, _)| partition)
             .collect();
         if !beyond.is_empty() {
             inner.storage.clamp_cursors(&beyond, &request.group).await?;

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use hyper::StatusCode;
-use queen_core::api::{Counts, DeadLetterSummary, Overview, QueueFilter, Span, Spread, StoredQueue};
+use queen_core::api::{Counts, Overview, QueueFilter, Span, Spread, StoredQueue};
 use queen_types::QueueName;
 use queen_wire::{
-    CountsLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, PinLine, RefreshedLine, SpreadLine,
-    StatusDocument, StatusPartitionLine, StatusQuery, StoredQueueLine, SystemLine, WorkerBucketLine,
-    WorkerLine,
+    CountsLine, JobLine, OverviewLine, PinLine, RefreshedLine, SpreadLine, StatusDocument,
+    StatusPartitionLine, StatusQuery, StoredQueueLine,
 };
 
 use super::Call;
-use super::analytics::{asked, now, system_line, worker_bucket, worker_line};
+use super::analytics::{asked, now};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::reply::{self, Answer};
@@ -133,10 +132,6 @@ pub(super) async fn document(app: &App, call: Call<'_>) -> Result<Answer, ApiErr
             totals.dead_letter += c.dead_letter;
         }
     }
-    let DeadLetterSummary { current, inside, partitions, errors } = dead;
-    let series: Vec<WorkerBucketLine> = series.iter().map(worker_bucket).collect();
-    let workers: Vec<WorkerLine<'_>> = workers.iter().map(worker_line).collect();
-    let system: Vec<SystemLine<'_>> = system.iter().map(system_line).collect();
     let lines: Vec<StoredQueueLine<'_>> = queues.iter().map(queue_line).collect();
     Ok(reply::ok(queen_wire::status_document(&StatusDocument {
         range,
@@ -146,13 +141,8 @@ pub(super) async fn document(app: &App, call: Call<'_>) -> Result<Answer, ApiErr
         system: &system,
         queues: &lines,
         counts: totals,
-        leases: LeasesLine {
-            active: leases.active,
-            partitions: leases.partitions,
-            leased: leases.leased,
-            acked: leases.acked,
-        },
-        dead_letters: DeadLettersLine { current, inside, partitions, errors: &errors },
+        leases,
+        dead_letters: &dead,
     })))
 }
 

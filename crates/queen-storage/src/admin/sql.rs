@@ -1,15 +1,6 @@
 //! The statements, by name. Each lives in a file of its own under `schema/statements/admin/`.
 
-macro_rules! statements {
-    ($($name:ident = $file:literal;)*) => {
-        $(pub(super) const $name: &str = include_str!(concat!("../../../../schema/statements/admin/", $file));)*
-
-        /// Every statement with its path, for the tests of plans and headers.
-        pub const ALL: &[(&str, &str)] = &[$((concat!("admin/", $file), $name)),*];
-    };
-}
-
-statements! {
+statements! { "admin/":
     QUEUE_LOAD = "queue_load.sql";
     QUEUE_CREATE = "queue_create.sql";
     QUEUE_LOCK = "queue_lock.sql";

@@ -65,7 +65,8 @@ impl Storage {
     /// See [`StorageError`].
     pub async fn groups(&self, tenant: TenantId) -> Result<Vec<GroupRow>, StorageError> {
         let mut conn = self.inner.pool.get().await?;
-        conn.query(sql::GROUPS_LIST, &[&tenant.0]).await?.iter().map(group_row).collect()
+        let every: Option<&str> = None;
+        conn.query(sql::GROUPS_LIST, &[&tenant.0, &every]).await?.iter().map(group_row).collect()
     }
 
     /// The cursors of one group, or of all, by queue and partition; with `behind` only those whose oldest pending

@@ -1,16 +1,6 @@
 //! The statements, by name. Each lives in a file of its own under `schema/statements/maintenance/`.
 
-macro_rules! statements {
-    ($($name:ident = $file:literal;)*) => {
-        $(pub(super) const $name: &str =
-            include_str!(concat!("../../../../schema/statements/maintenance/", $file));)*
-
-        /// Every statement with its path, for the tests of plans and headers.
-        pub const ALL: &[(&str, &str)] = &[$((concat!("maintenance/", $file), $name)),*];
-    };
-}
-
-statements! {
+statements! { "maintenance/":
     DECLARE = "declare.sql";
     CLAIM = "claim.sql";
     RENEW = "renew.sql";

@@ -5,7 +5,4 @@ mod series;
 pub mod sql;
 
 pub use flush::{Lag, ParkedCount, Process, QueueCounts, QueueTally, WorkerCounts};
-pub use series::{
-    DeadLetterSummary, LeaseSummary, ParkedBucket, QueueBucket, RetentionBucket, Span, SystemValue,
-    WorkerBucket, WorkerSummary,
-};
+pub use series::Span;

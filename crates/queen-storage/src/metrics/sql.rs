@@ -1,16 +1,6 @@
 //! The statements, by name. Each lives in a file of its own under `schema/statements/metrics/`.
 
-macro_rules! statements {
-    ($($name:ident = $file:literal;)*) => {
-        $(pub(super) const $name: &str =
-            include_str!(concat!("../../../../schema/statements/metrics/", $file));)*
-
-        /// Every statement with its path, for the tests of plans and headers.
-        pub const ALL: &[(&str, &str)] = &[$((concat!("metrics/", $file), $name)),*];
-    };
-}
-
-statements! {
+statements! { "metrics/":
     WORKER = "worker.sql";
     QUEUES = "queues.sql";
     PARKED = "parked.sql";

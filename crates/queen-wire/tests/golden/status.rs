@@ -1,5 +1,9 @@
 //! The shapes of status, statistics, analytics, maintenance and spool.
 
+use queen_types::series::{
+    DeadLetterSummary, LeaseSummary, ParkedBucket, QueueBucket, RetentionBucket, SystemValue, WorkerBucket,
+    WorkerSummary,
+};
 use queen_types::{PartitionId, QueueId, QueueOptions, Timestamp};
 use queen_wire::*;
 
@@ -45,8 +49,8 @@ fn queue() -> StoredQueueLine<'static> {
     }
 }
 
-fn worker_bucket() -> WorkerBucketLine {
-    WorkerBucketLine {
+fn worker_bucket() -> WorkerBucket {
+    WorkerBucket {
         bucket: bucket(),
         avg_loop: 1,
         max_loop: 2,
@@ -72,26 +76,28 @@ fn worker_bucket() -> WorkerBucketLine {
     }
 }
 
-const WORKER: WorkerLine<'static> = WorkerLine {
-    server: "queen-0",
-    worker: 0,
-    avg_loop: 1,
-    max_loop: 2,
-    free_slots: 7,
-    connections: 3,
-    queue_size: 0,
-    messages: 212,
-    last_seen: Timestamp(1_933_304_460_000_000),
-};
+fn worker() -> WorkerSummary {
+    WorkerSummary {
+        server: "queen-0".to_owned(),
+        worker: 0,
+        avg_loop: 1,
+        max_loop: 2,
+        free_slots: 7,
+        connections: 3,
+        queue_size: 0,
+        messages: 212,
+        last_seen: Timestamp(1_933_304_460_000_000),
+    }
+}
 
-fn system_lines() -> [SystemLine<'static>; 2] {
-    let line = |kind, value, avg| SystemLine {
-        server: "queen-0",
+fn system_lines() -> [SystemValue; 2] {
+    let line = |kind: &str, value: &str, avg: f64| SystemValue {
+        server: "queen-0".to_owned(),
         port: 6632,
-        worker: "",
+        worker: String::new(),
         bucket: bucket(),
-        kind,
-        value,
+        kind: kind.to_owned(),
+        value: value.to_owned(),
         samples: 60,
         avg,
         min: avg - 10.0,
@@ -101,10 +107,10 @@ fn system_lines() -> [SystemLine<'static>; 2] {
     [line("cpu", "user_us", 150.0), line("memory", "rss_bytes", 52_428_800.0)]
 }
 
-fn queue_bucket() -> QueueBucketLine<'static> {
-    QueueBucketLine {
+fn queue_bucket() -> QueueBucket {
+    QueueBucket {
         bucket: bucket(),
-        queue: "billing.invoice",
+        queue: "billing.invoice".to_owned(),
         pop_messages: 60,
         lag_count: 60,
         avg_lag: 15,
@@ -146,18 +152,18 @@ fn counters() {
 
 #[test]
 fn the_status_document() {
-    let errors = [("no such customer".to_owned(), 2)];
+    let errors = vec![("no such customer".to_owned(), 2)];
     let system = system_lines();
     let document = StatusDocument {
         range: range(),
         age_seconds: Some(7),
         series: &[worker_bucket()],
-        workers: &[WORKER],
+        workers: &[worker()],
         system: &system,
         queues: &[queue()],
         counts: COUNTS,
-        leases: LeasesLine { active: 1, partitions: 1, leased: 4, acked: 1 },
-        dead_letters: DeadLettersLine { current: 2, inside: 1, partitions: 1, errors: &errors },
+        leases: LeaseSummary { active: 1, partitions: 1, leased: 4, acked: 1 },
+        dead_letters: &DeadLetterSummary { current: 2, inside: 1, partitions: 1, errors },
     };
     check("status", status_document(&document));
     let empty = StatusDocument {
@@ -167,8 +173,8 @@ fn the_status_document() {
         system: &[],
         queues: &[],
         counts: CountsLine::default(),
-        leases: LeasesLine::default(),
-        dead_letters: DeadLettersLine { current: 0, inside: 0, partitions: 0, errors: &[] },
+        leases: LeaseSummary::default(),
+        dead_letters: &DeadLetterSummary::default(),
         ..document
     };
     check("status.empty", status_document(&empty));
@@ -252,17 +258,22 @@ fn tasks_and_admission() {
 fn series() {
     let from = at("2031-04-05T05:00:00Z");
     check("ingest", ingest(&[(bucket(), 90)], "hour", from, at("2031-04-05T06:00:00Z")));
-    let nothing = QueueBucketLine { pop_messages: 0, ..queue_bucket() };
-    let unknown = QueueBucketLine { lag_count: 0, queue: "b", ..queue_bucket() };
-    check("queue_lag", queue_lag(range(), &[queue_bucket(), nothing, unknown]));
+    let nothing = QueueBucket { pop_messages: 0, ..queue_bucket() };
+    let unknown = QueueBucket { lag_count: 0, queue: "b".to_owned(), ..queue_bucket() };
+    check("queue_lag", queue_lag(range(), &[queue_bucket(), nothing, unknown.clone()]));
     check("queue_ops", queue_ops(range(), &[queue_bucket(), unknown]));
-    let parked =
-        ParkedLine { bucket: bucket(), queue: "billing.invoice", server: "queen-0", worker: 0, parked: 2 };
+    let parked = ParkedBucket {
+        bucket: bucket(),
+        queue: "billing.invoice".to_owned(),
+        server: "queen-0".to_owned(),
+        worker: 0,
+        parked: 2,
+    };
     check("parked", parked_replicas(range(), &[parked]));
-    let deleted = RetentionLine { bucket: Some(bucket()), age: 5, completed: 3, evicted: 1, events: 2 };
+    let deleted = RetentionBucket { bucket: bucket(), age: 5, completed: 3, evicted: 1, events: 2 };
     check("retention", retention(range(), &[deleted]));
     check("system_metrics", system_metrics(range(), &system_lines()));
-    check("worker_metrics", worker_metrics(range(), &[worker_bucket()], &[WORKER], &[queue_bucket()], 17));
+    check("worker_metrics", worker_metrics(range(), &[worker_bucket()], &[worker()], &[queue_bucket()], 17));
 }
 
 #[test]

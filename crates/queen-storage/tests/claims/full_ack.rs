@@ -1,108 +1,14 @@
 //! Whole batches, completed by the address of their cursors: what is written, and what an address alone cannot do.
 
-use queen_pg::Tid;
-use queen_storage::ack::{AckRequest, FullAck};
-use queen_storage::pop::{Candidate, Claim, CursorHint, Hold, Seed};
-use queen_storage::{FrameVerdict, Lane, NewFrame, PartitionKey, Storage, StorageOptions};
-use queen_testkit::{TestDb, wait_until};
-use queen_types::{
-    AckStatus, Group, LeaseId, MessageId, Offset, PartitionId, PartitionName, QueueName, TenantId,
-    TransactionId,
-};
 use std::time::Duration;
+
+use queen_pg::Tid;
+use queen_storage::ack::FullAck;
+use queen_testkit::wait_until;
+use queen_types::{AckStatus, Group, LeaseId, Offset};
 use tokio_postgres::Client;
 
-const T: TenantId = TenantId::DEFAULT;
-
-struct Fixture {
-    storage: Storage,
-    client: Client,
-    db: TestDb,
-}
-
-impl Fixture {
-    async fn new() -> anyhow::Result<Fixture> {
-        let db = queen_testkit::db().await?;
-        let storage = Storage::new(db.pool().await, StorageOptions::default());
-        Ok(Fixture { storage, client: db.connect().await?, db })
-    }
-
-    /// A partition with messages `m0`, `m1`, ...
-    async fn partition(&self, name: &str, messages: usize) -> anyhow::Result<PartitionId> {
-        let key =
-            PartitionKey { tenant: T, queue: QueueName::new("q")?, partition: PartitionName::new(name)? };
-        let frames = (0..messages).map(|n| {
-            Ok(NewFrame {
-                message_id: MessageId::mint(),
-                transaction_id: TransactionId::new(format!("m{n}"))?,
-                trace_id: None,
-                producer_sub: None,
-                encrypted: false,
-                payload: bytes::Bytes::from_static(b"{}"),
-            })
-        });
-        let frames = frames.collect::<anyhow::Result<Vec<_>>>()?;
-        let verdicts = self.storage.push(&[Lane { key: key.clone(), frames }]).await;
-        anyhow::ensure!(verdicts[0].iter().all(|v| matches!(v, FrameVerdict::Queued { .. })), "{verdicts:?}");
-        self.storage.partition_id(&key).await?.ok_or_else(|| anyhow::anyhow!("no partition"))
-    }
-
-    /// Leases up to `messages` messages; the ack of all of them.
-    async fn claim(&self, partition: PartitionId, messages: i64, seconds: i32) -> anyhow::Result<FullAck> {
-        let (group, lease) = (Group::queue_mode(), LeaseId::mint());
-        let candidate = Candidate {
-            partition,
-            cursor: CursorHint::Unknown,
-            lease_seconds: seconds,
-            delayed: 0,
-            hold: 0,
-            seed: Seed::Everything,
-        };
-        let claim = Claim {
-            group: group.clone(),
-            lease: Some(lease.clone()),
-            messages,
-            hold: Hold::Quiet,
-            candidates: vec![candidate],
-        };
-        let claimed = self.storage.claim(&[claim]).await.remove(0)?;
-        let delivery = self.storage.deliver(&group, Some(&lease), claimed.segments, usize::MAX).await?;
-        let delivered = delivery.partitions.first().ok_or_else(|| anyhow::anyhow!("nothing to claim"))?;
-        let row = delivered.row.ok_or_else(|| anyhow::anyhow!("no address"))?;
-        Ok(FullAck { partition, group, lease, batch_end: delivered.batch_end, row })
-    }
-
-    async fn address(&self, partition: PartitionId) -> anyhow::Result<Tid> {
-        let sql = "SELECT ctid FROM queen.log_consumers WHERE partition_id = $1";
-        Ok(self.client.query_one(sql, &[&partition.0]).await?.get(0))
-    }
-
-    /// Everything that a cursor says, except which partition it is and when it was made and last claimed.
-    async fn cursor(&self, partition: PartitionId) -> anyhow::Result<String> {
-        let sql = "SELECT (to_jsonb(c) - 'partition_id' - 'created_at' - 'active_at')::text FROM queen.log_consumers c WHERE partition_id = $1";
-        Ok(self.client.query_one(sql, &[&partition.0]).await?.get(0))
-    }
-
-    async fn slow(
-        &self,
-        ack: &FullAck,
-        keys: std::ops::Range<usize>,
-        status: AckStatus,
-    ) -> anyhow::Result<bool> {
-        let requests: Vec<AckRequest> = keys
-            .map(|n| AckRequest {
-                partition: ack.partition,
-                group: ack.group.clone(),
-                transaction_id: format!("m{n}"),
-                status,
-                lease: Some(ack.lease.clone()),
-                error: None,
-            })
-            .collect();
-        let (answers, _) = self.storage.ack(T, &requests).await?;
-        Ok(answers.iter().all(|a| a.success))
-    }
-}
+use crate::support::Fixture;
 
 /// The whole row, after a history that has left something in every column an ack may write: a failure that used a retry
 /// and set a delay, a redelivery, a partial ack, and the mark of a conflated lease.
