@@ -49,6 +49,7 @@ mod spool;
 mod supervise;
 mod traces;
 mod transaction;
+mod undelivered;
 mod upkeep;
 mod wait;
 
@@ -67,4 +68,5 @@ pub use queen_spool::{
 };
 pub use spool::{BufferOptions, Drained};
 pub use supervise::{Beat, RestartLaw, TaskState};
+pub use undelivered::Receipt;
 pub use upkeep::UpkeepOptions;
