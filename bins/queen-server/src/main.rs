@@ -37,6 +37,9 @@ fn main() -> ExitCode {
             let args = DevArgs { config: ConfigFile::default(), data, port, fresh };
             run(config, |loaded, recorder, stop| dev::run(args, loaded, recorder, stop))
         }
+        Ok(Command::Provoke(task)) => {
+            run(ConfigFile::default(), |loaded, recorder, stop| serve::provoked(task, loaded, recorder, stop))
+        }
         Ok(Command::Spool(args)) => spool::run(args),
         Ok(Command::Healthcheck(args)) => healthcheck::run(args),
         Err(error) => Err(error),
@@ -68,7 +71,7 @@ async fn serve_configured(
     recorder: Recorder,
     stop: CancellationToken,
 ) -> anyhow::Result<ExitCode> {
-    serve::serve(loaded.config.broker, loaded.config.http, recorder, stop, |_| Ok(())).await
+    serve::serve(loaded.config.broker, loaded.config.http, recorder, stop, |_, _| Ok(())).await
 }
 
 /// Loads the configuration and runs `work` on a runtime until it ends or a second signal ends it.
