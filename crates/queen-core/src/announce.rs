@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use queen_hotlist::{ClaimId, Release, RingId};
-use queen_storage::pop::Tid;
+use queen_storage::pop::{CursorHint, Tid};
 use queen_types::{Group, PartitionId, PartitionName, QueueName, TenantId};
 
 use crate::broker::Inner;
@@ -59,7 +59,7 @@ impl Inner {
                     let claim = freed.claim.map(|(_, claim)| claim);
                     list.released(ring, freed.partition, claim, freed.release, now);
                     if let Some(row) = freed.row {
-                        list.set_tag(ring, freed.partition, row.to_u64());
+                        list.set_tag(ring, freed.partition, CursorHint::At(row).to_u64());
                     }
                 }
             });

@@ -295,12 +295,12 @@ impl HotQueue {
     }
 
     /// A walk has read how many messages are pending in a ready partition, so that a checkout takes no more partitions than
-    /// it needs. Ignored where the list knows a number already.
-    pub fn estimate(&mut self, ring: RingId, partition: PartitionId, messages: u64) {
+    /// it needs, and has a tag for it ([`HotQueue::set_tag`]; 0: none). Each is ignored where the list knows one already.
+    pub fn estimate(&mut self, ring: RingId, partition: PartitionId, messages: u64, tag: u64) {
         if let Some(index) = self.partitions.find(partition)
             && let Some(ring) = self.rings.get_mut(ring)
         {
-            ring.estimate(index, messages);
+            ring.estimate(index, messages, tag);
         }
     }
 

@@ -283,9 +283,12 @@ impl Ring {
         }
     }
 
-    /// So many messages are pending, unless the entry knows better.
-    pub(crate) fn estimate(&mut self, index: u32, messages: u64) {
+    /// So many messages are pending, and this is its tag, unless the entry knows better.
+    pub(crate) fn estimate(&mut self, index: u32, messages: u64, tag: u64) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
+        if entry.tag == 0 {
+            entry.tag = tag;
+        }
         if entry.count == 0 && entry.state == State::Ready {
             entry.count = saturate(messages);
             self.ready_messages += u64::from(entry.count);

@@ -268,13 +268,30 @@ fn a_tag_comes_back_with_the_next_checkout_of_its_ring_alone() {
 }
 
 #[test]
+fn a_walk_tags_what_has_no_tag() {
+    let mut queue = HotQueue::new(&Options::default(), Deferral::default(), 1, Millis(0));
+    let ring = queue.ring(&group("a"), Millis(0));
+    for n in 1..=2 {
+        assert!(queue.reseed_row(ring, id(n), &PartitionName::default(), Millis(0)));
+    }
+    assert!(queue.set_tag(ring, id(1), 7));
+    for n in 1..=2 {
+        queue.estimate(ring, id(n), 1, 9);
+    }
+    let checkout = queue.checkout(ring, 2, 2, Millis(1)).unwrap();
+    let tags: Vec<u64> = checkout.candidates().iter().map(|candidate| candidate.tag).collect();
+    assert_eq!(tags, [7, 9]);
+    queue.checkin(checkout, Millis(1));
+}
+
+#[test]
 fn what_a_walk_has_counted_and_what_a_budget_left_limit_the_next_checkout() {
     let mut queue = HotQueue::new(&Options::default(), Deferral::default(), 1, Millis(0));
     let ring = queue.ring(&group("a"), Millis(0));
     for n in 1..=3 {
         assert!(queue.reseed_row(ring, id(n), &PartitionName::default(), Millis(0)));
-        queue.estimate(ring, id(n), 100);
-        queue.estimate(ring, id(n), 7);
+        queue.estimate(ring, id(n), 100, 0);
+        queue.estimate(ring, id(n), 7, 0);
     }
     let mut checkout = queue.checkout(ring, 10, 150, Millis(1)).unwrap();
     assert_eq!(checkout.candidates().len(), 2, "100 + 100 cover 150");

@@ -20,6 +20,7 @@ statements! {
     SEGMENT_COVER = "segment/cover.sql";
     POP_CANDIDATES = "pop/candidates.sql";
     POP_CLAIM = "pop/claim.sql";
+    POP_CLAIM_FIRST = "pop/claim_first.sql";
     POP_CLAIM_KNOWN = "pop/claim_known.sql";
     POP_TRIM = "pop/trim.sql";
     POP_SUBSCRIBE_QUEUE = "pop/subscribe_queue.sql";

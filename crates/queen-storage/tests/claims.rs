@@ -1,7 +1,7 @@
 //! Claims that share a call fail or succeed each for itself.
 
 use bytes::Bytes;
-use queen_storage::pop::{Candidate, Claim, ClaimedSegment, Hold, Seed, Tid};
+use queen_storage::pop::{Candidate, Claim, ClaimedSegment, CursorHint, Hold, Seed, Tid};
 use queen_storage::{Lane, NewFrame, PartitionKey, Storage, StorageOptions};
 use queen_types::{
     Group, LeaseId, MessageId, PartitionId, PartitionName, QueueName, TenantId, TransactionId,
@@ -26,9 +26,9 @@ async fn pushed(storage: &Storage, name: &str) -> anyhow::Result<PartitionId> {
     storage.partition_id(&key).await?.ok_or_else(|| anyhow::anyhow!("no partition"))
 }
 
-fn claim(partition: PartitionId, row: Option<Tid>) -> Claim {
+fn claim(partition: PartitionId, cursor: CursorHint) -> Claim {
     let candidate =
-        Candidate { partition, row, lease_seconds: 60, delayed: 0, hold: 0, seed: Seed::Everything };
+        Candidate { partition, cursor, lease_seconds: 60, delayed: 0, hold: 0, seed: Seed::Everything };
     Claim {
         group: Group::queue_mode(),
         lease: Some(LeaseId::mint()),
@@ -45,7 +45,7 @@ async fn a_claim_that_fails_fails_alone_and_says_so() -> anyhow::Result<()> {
     let db = queen_testkit::db().await?;
     let storage = Storage::new(db.pool().await, StorageOptions::default());
     let (known, fresh) = (pushed(&storage, "known").await?, pushed(&storage, "fresh").await?);
-    let first = storage.claim(&[claim(known, None)]).await.remove(0)?;
+    let first = storage.claim(&[claim(known, CursorHint::Unknown)]).await.remove(0)?;
     let client = db.connect().await?;
     let release = "UPDATE queen.log_consumers SET worker_id = NULL, batch_end = NULL, lease_expires_at = NULL
                    RETURNING ctid";
@@ -58,7 +58,8 @@ async fn a_claim_that_fails_fails_alone_and_says_so() -> anyhow::Result<()> {
              FOR EACH ROW EXECUTE FUNCTION public.refuse()",
         )
         .await?;
-    let results = storage.claim(&[claim(fresh, None), claim(known, Some(row))]).await;
+    let results =
+        storage.claim(&[claim(fresh, CursorHint::Unknown), claim(known, CursorHint::At(row))]).await;
     let refused = results[0].as_ref().expect_err("its cursor cannot be made");
     assert!(refused.to_string().contains("refused"), "{refused}");
     let taken: Vec<PartitionId> = match &results[1] {

@@ -2,7 +2,7 @@
 
 use queen_pg::Tid;
 use queen_storage::ack::{AckRequest, FullAck};
-use queen_storage::pop::{Candidate, Claim, Hold, Seed};
+use queen_storage::pop::{Candidate, Claim, CursorHint, Hold, Seed};
 use queen_storage::{FrameVerdict, Lane, NewFrame, PartitionKey, Storage, StorageOptions};
 use queen_testkit::{TestDb, wait_until};
 use queen_types::{
@@ -52,7 +52,7 @@ impl Fixture {
         let (group, lease) = (Group::queue_mode(), LeaseId::mint());
         let candidate = Candidate {
             partition,
-            row: None,
+            cursor: CursorHint::Unknown,
             lease_seconds: seconds,
             delayed: 0,
             hold: 0,

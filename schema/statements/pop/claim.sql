@@ -116,7 +116,7 @@ WITH seen AS MATERIALIZED (
       AND CASE
           WHEN s.present THEN c.address IS NOT NULL
           ELSE home.id IS NOT NULL
-               AND pg_try_advisory_xact_lock(hashtextextended(s.partition_id::text || '/' || s.consumer_group, 7781200))
+               AND pg_try_advisory_xact_lock(hashtextextended(s.consumer_group, uuid_hash_extended(s.partition_id, 7781200)))
       END
 ), spans AS MATERIALIZED (
     SELECT h.ord, h.partition_id, h.consumer_group, h.worker, h.lease_seconds, h.present, h.address, h.committed,

@@ -9,7 +9,7 @@
 -- No two candidates of one execution may name the same cursor. A claim need not wait for the disk ($8): a crash of the
 -- server forgets the lease and the messages are delivered again.
 --
--- Caller: queen-storage pop/known.rs. Locks: log_consumers in input order, SKIP LOCKED. Writes: log_consumers.
+-- Caller: queen-storage pop/short.rs. Locks: log_consumers in input order, SKIP LOCKED. Writes: log_consumers.
 -- Per candidate: $1 pop int4[], $2 partition uuid[], $3 address of the cursor tid[], $4 group text[], $5 worker text[],
 -- $6 lease seconds int4[], $7 messages of its pop int8[]
 -- $8 do not wait for the disk boolean, $9 blob bytes int8 after which a pop takes no further segment

@@ -16,5 +16,5 @@ SELECT p.id, $2,
                 WHERE s.partition_id = p.id ORDER BY s.base_offset DESC LIMIT 1)))
 FROM (SELECT * FROM queen.log_partitions p WHERE p.id = $1 FOR KEY SHARE SKIP LOCKED) p
 WHERE NOT EXISTS (SELECT 1 FROM queen.log_consumers c WHERE c.partition_id = p.id AND c.consumer_group = $2)
-  AND pg_try_advisory_xact_lock(hashtextextended(p.id::text || '/' || $2, 7781200))
+  AND pg_try_advisory_xact_lock(hashtextextended($2, uuid_hash_extended(p.id, 7781200)))
 ON CONFLICT (partition_id, consumer_group) DO NOTHING

@@ -2,7 +2,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use queen_hotlist::{Candidate, Checkout, ClaimId, RingId, Verdict};
-use queen_storage::pop::{Outcome, Tid};
+use queen_storage::pop::{CursorHint, Outcome};
 use queen_types::PartitionId;
 
 use super::Hot;
@@ -14,7 +14,7 @@ pub(crate) struct Guard {
     hot: Arc<Hot>,
     checkout: Option<Checkout>,
     /// Where the claim left the cursors.
-    rows: Vec<(PartitionId, Option<Tid>)>,
+    cursors: Vec<(PartitionId, CursorHint)>,
 }
 
 impl Guard {
@@ -35,7 +35,7 @@ impl Guard {
             inner: Arc::downgrade(inner),
             hot: hot.clone(),
             checkout: Some(checkout),
-            rows: Vec::new(),
+            cursors: Vec::new(),
         })
     }
 
@@ -53,14 +53,10 @@ impl Guard {
     pub(crate) fn note(&mut self, outcomes: &[Outcome], lease: Option<Duration>) {
         let Some(checkout) = &mut self.checkout else { return };
         for (position, outcome) in outcomes.iter().enumerate() {
-            let row = match outcome {
-                Outcome::Taken { row, .. } => Some(Some(*row)),
-                // The next claim looks for it.
-                Outcome::Open => Some(None),
-                _ => None,
-            };
-            if let (Some(row), Some(candidate)) = (row, checkout.candidates().get(position)) {
-                self.rows.push((candidate.partition, row));
+            if let Some(candidate) = checkout.candidates().get(position)
+                && let Some(hint) = left(*outcome, CursorHint::from_u64(candidate.tag))
+            {
+                self.cursors.push((candidate.partition, hint));
             }
             checkout.note(position, verdict(*outcome, lease));
         }
@@ -71,13 +67,25 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let (Some(checkout), Some(inner)) = (self.checkout.take(), self.inner.upgrade()) else { return };
         let now = inner.hot.now();
-        let (ring, rows) = (checkout.ring(), std::mem::take(&mut self.rows));
+        let (ring, cursors) = (checkout.ring(), std::mem::take(&mut self.cursors));
         inner.hot.change(&self.hot, |list| {
             list.checkin(checkout, now);
-            for (partition, row) in rows {
-                list.set_tag(ring, partition, row.map_or(0, Tid::to_u64));
+            for (partition, hint) in cursors {
+                list.set_tag(ring, partition, hint.to_u64());
             }
         });
+    }
+}
+
+/// Where a claim that went by `hint` left the cursor; `None`: the hint is as good as it was.
+fn left(outcome: Outcome, hint: CursorHint) -> Option<CursorHint> {
+    match outcome {
+        Outcome::Taken { row, .. } => Some(CursorHint::At(row)),
+        Outcome::Spent(_) => None,
+        // The next claim looks for it.
+        Outcome::Open => Some(CursorHint::Unknown),
+        // A first claim that was refused: somebody else made the cursor, or is about to.
+        _ => matches!(hint, CursorHint::Missing { .. }).then_some(CursorHint::Unknown),
     }
 }
 

@@ -22,6 +22,12 @@ pub(crate) use guard::Guard;
 use timer::Timer;
 use walk::Walks;
 
+/// Enters what a look at the database found.
+fn enter(list: &mut HotQueue, ring: RingId, found: &Pending, now: Millis) {
+    list.reseed_row(ring, found.partition, &found.name, now);
+    list.estimate(ring, found.partition, found.messages, found.cursor.to_u64());
+}
+
 type QueueKey = (TenantId, QueueName);
 
 /// For what rounding and the path from the database's clock to ours may cost. Only spans travel, no instants, so the
@@ -120,8 +126,7 @@ impl HotLists {
         let ring = self.change(&hot, |list| {
             let ring = list.find(group)?;
             for found in found {
-                list.reseed_row(ring, found.partition, &found.name, now);
-                list.estimate(ring, found.partition, found.messages);
+                enter(list, ring, found, now);
             }
             Some(ring)
         });

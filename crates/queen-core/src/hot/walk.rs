@@ -193,8 +193,7 @@ async fn walk(
                 if found.beyond {
                     beyond.push(found.partition);
                 } else {
-                    list.reseed_row(ring, found.partition, &found.name, now);
-                    list.estimate(ring, found.partition, found.messages);
+                    super::enter(list, ring, found, now);
                 }
             }
         });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use queen_storage::PartitionKey;
 use queen_storage::admin::QueueRow;
-use queen_storage::pop::{Candidate, Seed, Tid};
+use queen_storage::pop::{Candidate, CursorHint, Seed};
 use queen_types::{
     Group, Namespace, PartitionId, PartitionName, QueueId, QueueName, QueueOptions, StartPoint, Task,
     TenantId,
@@ -36,7 +36,7 @@ impl Plan {
         for candidate in checked_out.candidates() {
             plan.add(candidate.partition, queue, candidate.name.clone(), request, row, seed);
             if let Some(added) = plan.candidates.last_mut() {
-                added.row = Tid::from_u64(candidate.tag);
+                added.cursor = CursorHint::from_u64(candidate.tag);
             }
         }
         plan
@@ -77,7 +77,7 @@ fn candidate(partition: PartitionId, request: &PopRequest, options: &QueueOption
         if options.lease_time > 0 { options.lease_time } else { QueueOptions::IMPLICIT_LEASE_TIME };
     Candidate {
         partition,
-        row: None,
+        cursor: CursorHint::Unknown,
         lease_seconds: request.lease_seconds.map_or(queue_lease, |s| i32::try_from(s).unwrap_or(i32::MAX)),
         delayed: options.delayed_processing,
         hold: options.window_buffer,

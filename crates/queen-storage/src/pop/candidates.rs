@@ -2,6 +2,7 @@
 
 use queen_types::{Group, Namespace, PartitionId, PartitionName, QueueId, QueueName, Task, TenantId, Uuid};
 
+use super::hint::CursorHint;
 use crate::{Storage, StorageError, sql};
 
 /// Messages that end the hold of a `windowBuffer` queue early (`QUEEN_HOTLIST_WINDOW_BATCH`).
@@ -31,6 +32,8 @@ pub struct Pending {
     pub messages: u64,
     /// The group's cursor lies beyond the log; nothing to claim, something to repair.
     pub beyond: bool,
+    /// Where the group's cursor lies.
+    pub cursor: CursorHint,
 }
 
 /// A queue that a discovery pop means.
@@ -120,6 +123,7 @@ impl Storage {
                     name: stored_name(row.get(1))?,
                     messages: pending(row.get(3)),
                     beyond: row.get(2),
+                    cursor: CursorHint::read(row, 4),
                 })
             })
             .collect()
@@ -144,6 +148,7 @@ impl Storage {
                     name: stored_name(row.get(2))?,
                     messages: pending(row.get(3)),
                     beyond: false,
+                    cursor: CursorHint::read(row, 4),
                 };
                 Ok((pair, found))
             })

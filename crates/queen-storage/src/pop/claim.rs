@@ -7,8 +7,9 @@ use queen_pg::{PgTimestamp, Row, Tid};
 use queen_types::{Group, LeaseId, Offset, PartitionId, Timestamp, Uuid};
 
 use super::candidates::WINDOW_BATCH;
-use super::known;
+use super::hint::CursorHint;
 use super::register::Seed;
+use super::short::Short;
 use crate::{Storage, StorageError, sql};
 
 /// Blob bytes after which a claim takes no further segment, at least one: what an answer of 8 MiB needs when nothing
@@ -20,8 +21,8 @@ pub(super) const BLOB_BYTES_MAX: i64 = 8 * 1024 * 1024;
 pub struct Candidate {
     /// The partition.
     pub partition: PartitionId,
-    /// Where the group's cursor was last seen; an outdated address costs one look-up more.
-    pub row: Option<Tid>,
+    /// Where the group's cursor was last seen.
+    pub cursor: CursorHint,
     /// Length of the lease, seconds.
     pub lease_seconds: i32,
     /// `delayedProcessing` of its queue, seconds.
@@ -147,7 +148,7 @@ impl<'a> Columns<'a> {
             for candidate in &claim.candidates {
                 columns.pop.push(i32::try_from(pop).unwrap_or(i32::MAX));
                 columns.partition.push(candidate.partition.0);
-                columns.row.push(candidate.row);
+                columns.row.push(candidate.cursor.row());
                 columns.group.push(claim.group.as_str());
                 columns.worker.push(claim.lease.as_ref().map(LeaseId::as_str));
                 columns.lease_seconds.push(candidate.lease_seconds);
@@ -175,15 +176,17 @@ impl Storage {
         // What is committed at once has to be on disk; a lease may be forgotten in a crash of the server.
         let relaxed = self.inner.options.relaxed_leases && claims.iter().all(|claim| claim.lease.is_some());
         let mut results: Vec<Option<Result<Claimed, Arc<StorageError>>>> = vec![None; claims.len()];
-        let (known, mut rest): (Vec<usize>, Vec<usize>) =
-            (0..claims.len()).partition(|i| known::serves(&claims[*i]));
-        if !known.is_empty() {
-            let asked: Vec<&Claim> = known.iter().map(|i| &claims[*i]).collect();
-            let answers = self.claim_known(&asked, relaxed).await;
-            book(&mut results, &known, answers.map(|claimed| claimed.into_iter().map(filled).collect()));
-            // What got nothing by the short way is asked the long way.
-            rest.extend(known.into_iter().filter(|i| results[*i].is_none()));
+        let ways: Vec<Option<Short>> = claims.iter().map(Short::of).collect();
+        for way in [Short::Known, Short::First] {
+            let served: Vec<usize> = (0..claims.len()).filter(|i| ways[*i] == Some(way)).collect();
+            if !served.is_empty() {
+                let asked: Vec<&Claim> = served.iter().map(|i| &claims[*i]).collect();
+                let answers = self.claim_short(way, &asked, relaxed).await;
+                book(&mut results, &served, answers.map(|claimed| claimed.into_iter().map(filled).collect()));
+            }
         }
+        // What got nothing by a short way is asked the long way.
+        let rest: Vec<usize> = (0..claims.len()).filter(|i| results[*i].is_none()).collect();
         if !rest.is_empty() {
             let asked: Vec<&Claim> = rest.iter().map(|i| &claims[*i]).collect();
             let answers = self.claim_any(&asked, relaxed).await;

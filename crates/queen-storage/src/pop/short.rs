@@ -1,27 +1,57 @@
-//! The common claim: cursors whose address is known, of queues that hold nothing back.
+//! The common claims, of queues that hold nothing back: cursors whose address is known, and first claims.
 
 use queen_pg::{PgTimestamp, Row, Tid};
 use queen_types::{LeaseId, Offset, PartitionId, Uuid};
 
-use super::claim::{BLOB_BYTES_MAX, Claim, Claimed, ClaimedSegment, Outcome, count};
+use super::claim::{BLOB_BYTES_MAX, Candidate, Claim, Claimed, ClaimedSegment, Outcome, count};
+use super::hint::CursorHint;
+use super::register::Seed;
 use crate::{Storage, StorageError, sql};
 
-/// Whether `pop/claim_known.sql` can serve a claim.
-pub(super) fn serves(claim: &Claim) -> bool {
-    claim.lease.is_some() && claim.candidates.iter().all(|c| c.row.is_some() && c.delayed <= 0 && c.hold <= 0)
+/// A statement that serves some claims at a fraction of what `pop/claim.sql` costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Short {
+    /// `pop/claim_known.sql`: every cursor's address is known.
+    Known,
+    /// `pop/claim_first.sql`: there is no cursor yet, and the group reads everything.
+    First,
+}
+
+impl Short {
+    /// The statement that can serve a claim.
+    pub(super) fn of(claim: &Claim) -> Option<Self> {
+        claim.lease.as_ref()?;
+        let way = |c: &Candidate| match c.cursor {
+            _ if c.delayed > 0 || c.hold > 0 => None,
+            CursorHint::At(_) => Some(Short::Known),
+            CursorHint::Missing { .. } if c.seed == Seed::Everything => Some(Short::First),
+            CursorHint::Missing { .. } | CursorHint::Unknown => None,
+        };
+        let mut ways = claim.candidates.iter().map(way);
+        let first = ways.next()??;
+        ways.all(|way| way == Some(first)).then_some(first)
+    }
+
+    fn sql(self) -> &'static str {
+        match self {
+            Short::Known => sql::POP_CLAIM_KNOWN,
+            Short::First => sql::POP_CLAIM_FIRST,
+        }
+    }
 }
 
 impl Storage {
-    /// Runs claims that [`serves`] accepts together; one result per claim. A claim that got nothing has no outcomes: the
+    /// Runs claims that one short statement serves together; one result per claim. A claim that got nothing has no outcomes: the
     /// other statement says why. Where a claim got something, candidates that were not leased are left open.
-    pub(super) async fn claim_known(
+    pub(super) async fn claim_short(
         &self,
+        way: Short,
         claims: &[&Claim],
         relaxed: bool,
     ) -> Result<Vec<Claimed>, StorageError> {
         let mut pop: Vec<i32> = Vec::new();
         let mut partition: Vec<Uuid> = Vec::new();
-        let mut row: Vec<Option<Tid>> = Vec::new();
+        let mut address: Vec<Option<Tid>> = Vec::new();
         let mut group: Vec<&str> = Vec::new();
         let mut worker: Vec<Option<&str>> = Vec::new();
         let mut lease_seconds: Vec<i32> = Vec::new();
@@ -32,7 +62,11 @@ impl Storage {
                 places.push((number, position));
                 pop.push(i32::try_from(number).unwrap_or(i32::MAX));
                 partition.push(candidate.partition.0);
-                row.push(candidate.row);
+                address.push(match candidate.cursor {
+                    CursorHint::At(row) => Some(row),
+                    CursorHint::Missing { home } => Some(home),
+                    CursorHint::Unknown => None,
+                });
                 group.push(claim.group.as_str());
                 worker.push(claim.lease.as_ref().map(LeaseId::as_str));
                 lease_seconds.push(candidate.lease_seconds);
@@ -42,11 +76,11 @@ impl Storage {
         let mut conn = self.inner.pool.get().await?;
         let rows = conn
             .query(
-                sql::POP_CLAIM_KNOWN,
+                way.sql(),
                 &[
                     &pop,
                     &partition,
-                    &row,
+                    &address,
                     &group,
                     &worker,
                     &lease_seconds,
