@@ -65,7 +65,7 @@ async fn s08_failures_that_pass_move_no_file_and_are_spaced() -> anyhow::Result<
     assert_eq!(asked(&client).await?, seen.0, "it is pausing");
     wait_until("the end of the pause", SOON, async || asked(&client).await.is_ok_and(|n| n > seen.0)).await?;
     let paused = seen.1.elapsed();
-    assert!((4500..7000).contains(&paused.as_millis()), "{paused:?}");
+    assert!(paused > Duration::from_millis(4500), "{paused:?}");
     let status = s.broker.buffered();
     assert_eq!((s.files(), status.pending, status.quarantined), (before, 6, 0));
     accept(&client).await?;
@@ -89,7 +89,8 @@ async fn s10_ten_files_a_cycle_and_one_while_the_database_is_not_well() -> anyho
     s.push_all(&all, PushStatus::Buffered).await?;
     refuse_for_a_while(&client).await?;
     s.broker.set_maintenance(Mode::Push, false).await;
-    wait_until("a failure", SOON, async || asked(&client).await.is_ok_and(|n| n > 0)).await?;
+    // A push is tried up to three times in place: the first attempt has failed as a whole.
+    wait_until("a failure", SOON, async || asked(&client).await.is_ok_and(|n| n > 3)).await?;
     assert_eq!(s.broker.buffered().pending, 30);
     accept(&client).await?;
     // What waits between two cycles, seen often enough to miss no rest.
