@@ -8,6 +8,8 @@
 FROM rust:1.95-slim-bookworm AS build
 ARG REVISION=unknown
 ENV QUEEN_REVISION=$REVISION
+# What the allocator is built with.
+RUN apt-get update && apt-get install -y --no-install-recommends make && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
 # The caches outlive the layer, so the binary is moved out of them in the same step.

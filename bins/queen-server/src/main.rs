@@ -21,6 +21,12 @@ use queen_telemetry::Recorder;
 use signals::Signals;
 use tokio_util::sync::CancellationToken;
 
+/// Spends a fifth less of the broker's time than glibc's on what a message allocates, in the same memory
+/// (docs/decisions/015).
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// How long tasks that do not end by themselves may hold up the end of the process.
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(2);
 

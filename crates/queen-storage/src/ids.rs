@@ -173,11 +173,17 @@ async fn create(on: &mut On<'_, '_>, keys: &[&PartitionKey], created_by: &str) -
     let names: Vec<&str> = queues.iter().map(|(_, name)| name.as_str()).collect();
     let namespaces: Vec<&str> = implied.iter().map(|(namespace, _)| namespace.as_str()).collect();
     let tasks: Vec<&str> = implied.iter().map(|(_, task)| task.as_str()).collect();
-    let columns = Columns::of(keys);
+    let mut keys: Vec<&PartitionKey> = keys.to_vec();
+    keys.sort_unstable();
+    let columns = Columns::of(&keys);
+    let ids: Vec<Uuid> = keys.iter().map(|_| PartitionId::mint().0).collect();
     let created = on
         .together(&[
             step(sql::PUSH_PROVISION_QUEUES, &[&tenants, &names, &namespaces, &tasks, &created_by]),
-            step(sql::PUSH_PROVISION_PARTITIONS, &[&columns.tenants, &columns.queues, &columns.partitions]),
+            step(
+                sql::PUSH_PROVISION_PARTITIONS,
+                &[&columns.tenants, &columns.queues, &columns.partitions, &ids],
+            ),
         ])
         .await;
     match created {

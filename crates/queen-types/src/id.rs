@@ -29,7 +29,8 @@ uuid_id!(
     QueueId
 );
 uuid_id!(
-    /// Row id of a partition; on the wire `partitionId`.
+    /// Row id of a partition; on the wire `partitionId`. A UUIDv7, so partitions that are made together lie together in
+    /// every index.
     PartitionId
 );
 uuid_id!(
@@ -40,6 +41,13 @@ uuid_id!(
 impl TenantId {
     /// The tenant of every request while the tenancy header is off.
     pub const DEFAULT: TenantId = TenantId(Uuid::from_u128(1));
+}
+
+impl PartitionId {
+    /// Mints a new id, ascending within one process.
+    pub fn mint() -> PartitionId {
+        PartitionId(Uuid::now_v7())
+    }
 }
 
 impl MessageId {

@@ -11,7 +11,8 @@ WITH per AS MATERIALIZED (
     FROM queen.queues q
     LEFT JOIN queen.log_partitions p ON p.queue_id = q.id
     LEFT JOIN LATERAL (
-        SELECT s.end_offset FROM queen.log_segments s WHERE s.partition_id = p.id ORDER BY s.base_offset DESC LIMIT 1
+        SELECT s.base_offset, s.end_offset, s.created_at FROM queen.log_segments s
+        WHERE s.partition_id = p.id ORDER BY s.base_offset DESC LIMIT 1
     ) newest ON TRUE
     CROSS JOIN LATERAL (
         SELECT
@@ -25,7 +26,10 @@ WITH per AS MATERIALIZED (
         WHERE c.partition_id = p.id
     ) c
     CROSS JOIN LATERAL (
-        SELECT count(*) AS dead_letter FROM queen.log_dlq d WHERE d.partition_id = p.id
+        -- Without any dead letters none is looked for. Every id is above this one: one look at the index tells.
+        SELECT count(*) AS dead_letter FROM queen.log_dlq d
+        WHERE (SELECT EXISTS (SELECT 1 FROM queen.log_dlq WHERE partition_id > '00000000-0000-0000-0000-000000000000'))
+          AND d.partition_id = p.id
     ) d
     CROSS JOIN LATERAL (
         SELECT COALESCE(e.log_end + 1, 0) AS appended,
@@ -35,11 +39,16 @@ WITH per AS MATERIALIZED (
                GREATEST(c.worst + 1, p.log_start) AS next_offset
         FROM (SELECT GREATEST(p.last_offset, newest.end_offset) AS log_end) e
     ) n
-    LEFT JOIN LATERAL (
-        SELECT s.created_at FROM queen.log_segments s
-        WHERE n.backlog > 0 AND s.partition_id = p.id AND s.base_offset <= n.next_offset
-        ORDER BY s.base_offset DESC LIMIT 1
-    ) pending ON TRUE
+    CROSS JOIN LATERAL (
+        SELECT CASE
+            WHEN n.backlog <= 0 THEN NULL
+            WHEN newest.base_offset <= n.next_offset THEN newest.created_at
+            ELSE (SELECT s.created_at FROM queen.log_segments s
+                  WHERE s.partition_id = p.id AND s.base_offset <= n.next_offset
+                  ORDER BY s.base_offset DESC LIMIT 1)
+        END AS created_at
+        OFFSET 0
+    ) pending
 ), summed AS MATERIALIZED (
     SELECT CASE
                WHEN GROUPING(queue_id) = 0 THEN 'queue'
