@@ -69,6 +69,7 @@ async fn s08_failures_that_pass_move_no_file_and_are_spaced() -> anyhow::Result<
     let status = s.broker.buffered();
     assert_eq!((s.files(), status.pending, status.quarantined), (before, 6, 0));
     accept(&client).await?;
+    s.broker.replay_now(SOON).await?;
     s.drained().await?;
     assert_eq!(keys(&consume(&s.broker, "p").await?), names);
     s.broker.shutdown().await;
