@@ -215,7 +215,7 @@ async fn a_start_counts_by_the_lengths_of_the_records() {
     let spool = Spool::open(options(dir.path())).unwrap();
     append(&spool, 0..1000).await;
     spool.close();
-    let path = dir.path().join(&names(dir.path()).into_iter().find(|n| n.ends_with(".buf")).unwrap());
+    let path = dir.path().join(names(dir.path()).into_iter().find(|n| n.ends_with(".buf")).unwrap());
     let mut bytes = std::fs::read(&path).unwrap();
     let at = bytes.len() - 5;
     bytes[at] ^= 1;
