@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use queen_config::{ConfigErrors, Format, Loaded, Sources, check_text};
+use queen_http::ShownConfig;
 use queen_telemetry::{LogOptions, init_tracing};
 
 use crate::args::ConfigFile;
@@ -29,6 +30,11 @@ pub(crate) fn load(file: ConfigFile) -> anyhow::Result<Option<Loaded>> {
         tracing::warn!(target: "boot", "{warning}");
     }
     Ok(Some(loaded))
+}
+
+/// What `GET /api/v1/system/config` shows.
+pub(crate) fn shown(loaded: &Loaded) -> ShownConfig {
+    ShownConfig { settings: loaded.effective.print(Format::Json), warnings: loaded.warnings.clone() }
 }
 
 /// Plain text for people, and one event per problem for whoever collects the log.

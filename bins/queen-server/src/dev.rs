@@ -25,7 +25,10 @@ pub(crate) async fn run(
     recorder: Recorder,
     stop: CancellationToken,
 ) -> anyhow::Result<ExitCode> {
+    let mut shown = crate::config::shown(&loaded);
+    shown.warnings.push("queen-server dev brings its own database, address and spool directory".to_owned());
     let mut config = loaded.config;
+    config.http.config = Some(shown);
     let dir = args.data.unwrap_or_else(default_dir);
     let options = cluster_options(&dir, config.broker.pg.pool_size);
     if args.fresh {

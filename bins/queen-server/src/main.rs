@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::Context;
 use args::{Command, ConfigFile, DevArgs};
 use queen_config::Loaded;
+use queen_http::HttpOptions;
 use queen_telemetry::Recorder;
 use signals::Signals;
 use tokio_util::sync::CancellationToken;
@@ -77,7 +78,8 @@ async fn serve_configured(
     recorder: Recorder,
     stop: CancellationToken,
 ) -> anyhow::Result<ExitCode> {
-    serve::serve(loaded.config.broker, loaded.config.http, recorder, stop, |_, _| Ok(())).await
+    let http = HttpOptions { config: Some(config::shown(&loaded)), ..loaded.config.http };
+    serve::serve(loaded.config.broker, http, recorder, stop, |_, _| Ok(())).await
 }
 
 /// Loads the configuration and runs `work` on a runtime until it ends or a second signal ends it.

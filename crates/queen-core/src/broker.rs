@@ -27,7 +27,7 @@ use crate::pop::Claims;
 use crate::reconcile;
 use crate::spool::{self, Buffer};
 use crate::supervise::{Supervisor, count_task_panic};
-use crate::upkeep::{self, Held, Tally};
+use crate::upkeep::{self, Held, Summaries, Tally};
 use crate::wait::Gates;
 
 /// How long a start waits for what a former life had spooled.
@@ -58,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) health: Health,
     pub(crate) held: Held,
     pub(crate) tally: Tally,
+    pub(crate) summaries: Summaries,
     pub(crate) buffer: Arc<Buffer>,
     pub(crate) modes: Arc<Maintenance>,
     /// Long polls no longer park.
@@ -123,6 +124,7 @@ impl Broker {
             health: Health::default(),
             held: Held::default(),
             tally: Tally::default(),
+            summaries: Summaries::default(),
             buffer: Arc::new(buffer),
             modes: Arc::new(Maintenance::new()),
             draining: AtomicBool::new(false),
@@ -160,6 +162,11 @@ impl Broker {
     pub fn drain(&self) {
         self.inner.draining.store(true, Ordering::Relaxed);
         self.inner.gates.wake_everybody();
+    }
+
+    /// What this broker calls itself.
+    pub fn server_id(&self) -> &str {
+        &self.inner.options.server_id
     }
 
     /// Numbers of the connection pool.

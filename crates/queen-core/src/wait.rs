@@ -220,7 +220,6 @@ impl Gates {
             .collect()
     }
 
-    /// Parked pops by queue name; discovery pops under the empty one.
     /// Parked pops by tenant and queue; discovery pops stand under the empty name.
     pub(crate) fn parked_by_tenant(&self) -> Vec<(TenantId, String, usize)> {
         let state = self.state.lock();
@@ -229,6 +228,11 @@ impl Gates {
         });
         let discovery = state.discovery.iter().map(|(tenant, line)| (*tenant, String::new(), line.len()));
         lines.chain(discovery).filter(|(_, _, parked)| *parked > 0).collect()
+    }
+
+    /// Parked pops of a tenant.
+    pub(crate) fn parked_of(&self, tenant: TenantId) -> usize {
+        self.parked_by_tenant().iter().filter(|(of, ..)| *of == tenant).map(|(_, _, parked)| parked).sum()
     }
 
     pub(crate) fn parked(&self) -> Vec<(String, usize)> {

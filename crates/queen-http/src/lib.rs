@@ -17,7 +17,7 @@ mod service;
 mod shutdown;
 mod stats;
 
-pub use options::{HttpOptions, Render};
+pub use options::{HttpOptions, Render, ShownConfig};
 pub use reply::Answer;
 pub use router::{Access, access};
 pub use server::{BindError, Drained, Server};

@@ -24,6 +24,15 @@ impl fmt::Debug for Render {
     }
 }
 
+/// The configuration of a process, as it may be shown.
+#[derive(Debug, Clone)]
+pub struct ShownConfig {
+    /// Every setting with its value and its source, secrets masked: a JSON array.
+    pub settings: String,
+    /// What is odd about it.
+    pub warnings: Vec<String>,
+}
+
 /// How the HTTP edge listens and what it allows.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
@@ -48,6 +57,9 @@ pub struct HttpOptions {
     pub prometheus: Option<Render>,
     /// Renders the JSON of `GET /metrics`; without it that route answers the keys with zeros.
     pub metrics_json: Option<Render>,
+    /// What `GET /api/v1/system/config` shows; without it that route answers 404, since the program that made these
+    /// options in code has no configuration of ours.
+    pub config: Option<ShownConfig>,
 }
 
 impl Default for HttpOptions {
@@ -62,6 +74,7 @@ impl Default for HttpOptions {
             shutdown_timeout: Duration::from_secs(25),
             prometheus: None,
             metrics_json: None,
+            config: None,
         }
     }
 }

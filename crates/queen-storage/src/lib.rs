@@ -29,7 +29,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use queen_pg::Pool;
 use queen_segment::{Limits, Packer};
-use queen_types::{PartitionId, QueueName, TenantId};
+use queen_types::{PartitionId, QueueName, TenantId, Timestamp};
 
 pub use error::StorageError;
 pub use ids::PartitionKey;
@@ -78,7 +78,12 @@ struct Inner {
     /// Partitions made since the last row of metrics.
     created: Mutex<HashMap<(TenantId, QueueName), i64>>,
     packers: Mutex<Vec<Packer>>,
+    /// Up to when the tables that `metrics/purge.sql` names were purged, in its order.
+    purged: Mutex<[Timestamp; 6]>,
 }
+
+/// The beginning of every list that is ordered by time.
+pub(crate) const BEGINNING: Timestamp = Timestamp(i64::MIN);
 
 /// Packers kept for reuse: as many as pack at the same time on a busy machine; each holds about a segment of memory.
 const PACKERS_KEPT: usize = 4;
@@ -98,6 +103,7 @@ impl Storage {
                 created: Mutex::default(),
                 ids: ids::IdCache::default(),
                 packers: Mutex::new(Vec::new()),
+                purged: Mutex::new([BEGINNING; 6]),
             }),
         }
     }

@@ -21,3 +21,5 @@ mod listing;
 mod plans;
 #[path = "admin/retention.rs"]
 mod retention;
+#[path = "admin/steps.rs"]
+mod steps;

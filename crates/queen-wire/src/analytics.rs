@@ -241,8 +241,7 @@ impl WorkerLine<'_> {
             .int("maxEventLoopLagMs", self.max_loop)
             .int("freeSlots", self.free_slots)
             .int("dbConnections", self.connections)
-            .int("jobQueueSize", self.queue_size)
-            .int("messagesProcessed", self.messages);
+            .int("jobQueueSize", self.queue_size);
     }
 }
 
@@ -291,7 +290,9 @@ pub fn worker_metrics(
         o.array("workers", workers, |out, worker| {
             let mut o = Object::open(out);
             worker.write(&mut o);
-            o.int("backoffSize", 0).str("lastSeen", &worker.last_seen.millis_text());
+            o.int("backoffSize", 0)
+                .int("messagesProcessed", worker.messages)
+                .str("lastSeen", &worker.last_seen.millis_text());
             o.close();
         });
         o.array("queues", totals_of(queues), |out, (name, pops, avg, max)| {

@@ -23,6 +23,7 @@ mod query;
 mod resources;
 mod status;
 mod status_query;
+mod summary;
 mod system;
 mod traces;
 mod transaction;
@@ -62,11 +63,12 @@ pub use resources::{
     queue_detail, queue_list,
 };
 pub use status::{
-    AdmissionLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, RefreshedLine, SpreadLine,
+    AdmissionLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, PinLine, RefreshedLine, SpreadLine,
     StatusDocument, StatusPartitionLine, StoredQueueLine, admission, enabled_of, ingest, job_switched, jobs,
     overview, refreshed, status_document, status_queue, status_queues,
 };
 pub use status_query::StatusQuery;
+pub use summary::{SummaryLine, config, summary};
 pub use system::{Readiness, health, livez, metrics_zero, readyz, status};
 pub use traces::{
     TraceLine, TraceNameLine, TraceRequest, trace_names, trace_page, traced, traces_by_name,

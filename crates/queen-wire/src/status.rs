@@ -62,7 +62,12 @@ fn counts(o: &mut Object<'_>, counts: CountsLine) {
 
 /// Body of `resources/overview`.
 pub fn overview(line: &OverviewLine) -> Vec<u8> {
-    json::object(|o| {
+    json::object(|o| line.write(o))
+}
+
+impl OverviewLine {
+    pub(crate) fn write(&self, o: &mut Object<'_>) {
+        let line = self;
         o.int("queues", line.queues)
             .int("partitions", line.partitions)
             .int("namespaces", line.namespaces)
@@ -76,7 +81,7 @@ pub fn overview(line: &OverviewLine) -> Vec<u8> {
             })
             .str("timestamp", &line.now.millis_text())
             .int("statsAge", line.age_seconds.unwrap_or(-1));
-    })
+    }
 }
 
 /// What a recomputation wrote.
@@ -234,6 +239,7 @@ pub fn status_document(d: &StatusDocument<'_>) -> Vec<u8> {
         o.array("workers", d.workers, |out, worker| {
             let mut o = Object::open(out);
             worker.write(&mut o);
+            o.int("messagesProcessed", worker.messages);
             o.close();
         });
         o.object("errors", |o| {
@@ -252,7 +258,8 @@ fn throughput(out: &mut Vec<u8>, d: &StatusDocument<'_>, w: &WorkerBucketLine) {
             .iter()
             .filter(|line| line.bucket == w.bucket && line.value == value)
             .map(|line| line.avg)
-            .sum()
+            // An empty sum is a negative zero.
+            .fold(0.0, |sum, avg| sum + avg)
     };
     let round = |value: f64| (value * 100.0).round() / 100.0;
     let mut o = Object::open(out);
@@ -293,10 +300,20 @@ pub struct StatusPartitionLine<'a> {
     pub newest: Option<Timestamp>,
 }
 
+/// A group for which old messages wait; without a name: nobody consumes them.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // the names say it
+pub struct PinLine<'a> {
+    pub group: Option<&'a str>,
+    pub partitions: i64,
+    pub oldest: Timestamp,
+}
+
 /// Body of `status/queues/:queue`.
 pub fn status_queue<'a>(
     queue: &StoredQueueLine<'_>,
     options: &QueueOptions,
+    pins: &[PinLine<'_>],
     partitions: impl IntoIterator<Item = StatusPartitionLine<'a>>,
 ) -> Vec<u8> {
     json::object(|o| {
@@ -326,6 +343,13 @@ pub fn status_queue<'a>(
             o.opt("lastActivity", text(p.newest).as_deref())
                 .opt("oldestMessage", text(p.oldest).as_deref())
                 .opt("newestMessage", text(p.newest).as_deref());
+            o.close();
+        });
+        o.array("pinnedBy", pins, |out, pin| {
+            let mut o = Object::open(out);
+            o.opt("group", pin.group)
+                .int("partitions", pin.partitions)
+                .str("oldestMessage", &pin.oldest.millis_text());
             o.close();
         });
     })

@@ -7,6 +7,9 @@ use queen_types::{
 };
 use queen_wire::*;
 
+#[path = "golden/status.rs"]
+mod status_shapes;
+
 fn file(name: &str) -> String {
     let path = format!("{}/tests/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))

@@ -14,7 +14,7 @@ WITH seen AS MATERIALIZED (
            ) AND (NOT q.protect_leased OR o.end_offset <= c.leased), FALSE) AS deletable
     FROM unnest($1::uuid[]) WITH ORDINALITY AS i (id, ord)
     CROSS JOIN LATERAL (
-        SELECT p.id, p.ctid AS address, p.queue_id, p.name
+        SELECT p.id, p.ctid AS address, p.queue_id, p.name, p.log_start
         FROM queen.log_partitions p
         WHERE p.id = i.id
         FOR NO KEY UPDATE SKIP LOCKED
@@ -34,7 +34,7 @@ WITH seen AS MATERIALIZED (
     LEFT JOIN LATERAL (
         SELECT s.end_offset, s.created_at
         FROM queen.log_segments s
-        WHERE s.partition_id = p.id
+        WHERE s.partition_id = p.id AND s.base_offset >= p.log_start
         ORDER BY s.base_offset
         LIMIT 1
     ) o ON TRUE

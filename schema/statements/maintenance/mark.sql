@@ -7,13 +7,24 @@ WITH seen AS MATERIALIZED (
     SELECT p.address, o.created_at AS oldest, t.created_at AS oldest_txn, p.retention_from
     FROM unnest($1::uuid[]) AS i (id)
     CROSS JOIN LATERAL (
-        SELECT p.id, p.ctid AS address, p.retention_from FROM queen.log_partitions p WHERE p.id = i.id OFFSET 0
+        SELECT p.id, p.ctid AS address, p.retention_from, p.log_start, p.txns_start
+        FROM queen.log_partitions p
+        WHERE p.id = i.id
+        OFFSET 0
     ) p
     LEFT JOIN LATERAL (
-        SELECT s.created_at FROM queen.log_segments s WHERE s.partition_id = p.id ORDER BY s.base_offset LIMIT 1
+        SELECT s.created_at
+        FROM queen.log_segments s
+        WHERE s.partition_id = p.id AND s.base_offset >= p.log_start
+        ORDER BY s.base_offset
+        LIMIT 1
     ) o ON TRUE
     LEFT JOIN LATERAL (
-        SELECT t.created_at FROM queen.log_txns t WHERE t.partition_id = p.id ORDER BY t.base_offset LIMIT 1
+        SELECT t.created_at
+        FROM queen.log_txns t
+        WHERE t.partition_id = p.id AND t.base_offset >= p.txns_start
+        ORDER BY t.base_offset
+        LIMIT 1
     ) t ON TRUE
 )
 UPDATE queen.log_partitions p

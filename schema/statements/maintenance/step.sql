@@ -2,7 +2,8 @@
 -- those that are inside the deduplication window move to log_txns first. Where the log begins now, and where it ends,
 -- is written to the partition, since its end can no longer be read off the segments once they are gone.
 --
--- Stamps and offsets ascend along a log, so what may go is a prefix. Whole segments only.
+-- Stamps and offsets ascend along a log, so what may go is a prefix. Whole segments only. Nothing below log_start is
+-- looked at: there are the dead index entries of the steps before this one, as long as some transaction keeps them.
 --
 -- No row: the partition is gone.
 -- Caller: queen-storage maintenance/retention.rs, after push/lock.sql in the same transaction, so that the snapshot is
@@ -10,7 +11,7 @@
 -- log_partitions, retention_history.
 -- $1 partition uuid, $2 time of the cycle timestamptz, $3 segments int8, $4 do not wait for the disk boolean
 WITH rules AS MATERIALIZED (
-    SELECT p.id, p.address, q.tenant_id, c.floor,
+    SELECT p.id, p.address, p.log_start, q.tenant_id, c.floor,
            CASE WHEN q.protect_leased THEN c.leased ELSE 9223372036854775806 END AS leased,
            $2::timestamptz - make_interval(secs => q.age) AS age_before,
            $2::timestamptz - make_interval(secs => q.done) AS done_before,
@@ -19,7 +20,10 @@ WITH rules AS MATERIALIZED (
                - make_interval(secs => GREATEST(q.dedup_window_seconds, q.completed_retention_seconds, 900)) AS hashes_since,
            newest.end_offset AS newest_end, newest.created_at AS newest_at
     FROM (
-        SELECT p.id, p.ctid AS address, p.queue_id, p.name FROM queen.log_partitions p WHERE p.id = $1::uuid OFFSET 0
+        SELECT p.id, p.ctid AS address, p.queue_id, p.name, p.log_start
+        FROM queen.log_partitions p
+        WHERE p.id = $1::uuid
+        OFFSET 0
     ) p
     CROSS JOIN LATERAL (
         SELECT CASE WHEN q.retention_enabled AND q.retention_seconds > 0 THEN q.retention_seconds END AS age,
@@ -36,14 +40,14 @@ WITH rules AS MATERIALIZED (
     LEFT JOIN LATERAL (
         SELECT s.created_at
         FROM queen.log_segments s
-        WHERE s.partition_id = p.id
+        WHERE s.partition_id = p.id AND s.base_offset >= p.log_start
         ORDER BY s.base_offset
         LIMIT 1
     ) o ON TRUE
     LEFT JOIN LATERAL (
         SELECT s.end_offset, s.created_at
         FROM queen.log_segments s
-        WHERE s.partition_id = p.id
+        WHERE s.partition_id = p.id AND s.base_offset >= p.log_start
         ORDER BY s.base_offset DESC
         LIMIT 1
     ) newest ON TRUE
@@ -92,7 +96,7 @@ WITH rules AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT s.base_offset, s.end_offset, s.created_at
         FROM queen.log_segments s
-        WHERE s.partition_id = r.id
+        WHERE s.partition_id = r.id AND s.base_offset >= r.log_start
         ORDER BY s.base_offset
         LIMIT $3::int8
     ) s
@@ -113,7 +117,7 @@ WITH rules AS MATERIALIZED (
 ), next AS MATERIALIZED (
     SELECT s.created_at
     FROM queen.log_segments s
-    WHERE s.partition_id = $1 AND s.base_offset > COALESCE((SELECT c.base_offset FROM cut c), -1)
+    WHERE s.partition_id = $1 AND s.base_offset > COALESCE((SELECT c.base_offset FROM cut c), (SELECT r.log_start - 1 FROM rules r))
     ORDER BY s.base_offset
     LIMIT 1
 ), moved AS (
@@ -124,7 +128,8 @@ WITH rules AS MATERIALIZED (
       AND s.base_offset >= (SELECT c.first_moved FROM cut c) AND s.base_offset <= (SELECT c.base_offset FROM cut c)
 ), removed AS (
     DELETE FROM queen.log_segments s
-    WHERE s.partition_id = $1 AND s.base_offset <= (SELECT c.base_offset FROM cut c)
+    WHERE s.partition_id = $1
+      AND s.base_offset >= (SELECT r.log_start FROM rules r) AND s.base_offset <= (SELECT c.base_offset FROM cut c)
 ), noted AS (
     INSERT INTO queen.retention_history (partition_id, tenant_id, messages_deleted, retention_type)
     SELECT $1, r.tenant_id, k.messages::int4, k.kind

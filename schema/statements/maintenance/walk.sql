@@ -9,16 +9,24 @@ SELECT p.id, NOT (
            END AND p.oldest_txn_at IS NOT DISTINCT FROM t.created_at
        ) AS wrong
 FROM (
-    SELECT p.id, p.oldest_live_at, p.oldest_txn_at, p.retention_from
+    SELECT p.id, p.oldest_live_at, p.oldest_txn_at, p.retention_from, p.log_start, p.txns_start
     FROM queen.log_partitions p
     WHERE p.id > $1::uuid
     ORDER BY p.id
     LIMIT 5000
 ) p
 LEFT JOIN LATERAL (
-    SELECT s.created_at FROM queen.log_segments s WHERE s.partition_id = p.id ORDER BY s.base_offset LIMIT 1
+    SELECT s.created_at
+    FROM queen.log_segments s
+    WHERE s.partition_id = p.id AND s.base_offset >= p.log_start
+    ORDER BY s.base_offset
+    LIMIT 1
 ) o ON TRUE
 LEFT JOIN LATERAL (
-    SELECT t.created_at FROM queen.log_txns t WHERE t.partition_id = p.id ORDER BY t.base_offset LIMIT 1
+    SELECT t.created_at
+    FROM queen.log_txns t
+    WHERE t.partition_id = p.id AND t.base_offset >= p.txns_start
+    ORDER BY t.base_offset
+    LIMIT 1
 ) t ON TRUE
 ORDER BY p.id

@@ -7,6 +7,7 @@ mod options;
 mod retention;
 mod runner;
 mod status;
+mod summary;
 mod tally;
 
 use std::sync::Weak;
@@ -26,6 +27,7 @@ pub(crate) use collector::collect;
 pub(crate) use held::Held;
 pub use options::UpkeepOptions;
 pub(crate) use runner::run;
+pub(crate) use summary::Summaries;
 pub(crate) use tally::Tally;
 
 /// How long notes are gathered before they are written.
@@ -74,7 +76,7 @@ impl Broker {
     /// See [`Error`].
     pub async fn clean_up_partitions(&self, days: u32) -> Result<usize, Error> {
         let _slot = self.inner.admission.enter(Lane::Maint, TenantId::DEFAULT).await?;
-        Ok(self.inner.storage.delete_unused_partitions(days.max(1)).await?.0.len())
+        Ok(self.inner.storage.delete_unused_partitions(days.max(1), None).await?.0.len())
     }
 
     /// What is known of the background tasks of all brokers.

@@ -75,13 +75,17 @@ async fn segments(
 ) -> Result<(), StorageError> {
     let options = &inner.options.upkeep;
     let mut seen: HashSet<PartitionId> = HashSet::new();
+    let mut list: Option<Due> = None;
     loop {
         let page = {
             let _slot = slot(inner).await?;
-            inner.storage.retention_due().await?
+            inner.storage.retention_due(list.as_ref()).await?
         };
         let (now, mut partitions) = match page {
-            Some(due) => (due.now, due.partitions),
+            Some(mut due) => {
+                let partitions = std::mem::take(&mut due.partitions);
+                (list.insert(due).now, partitions)
+            }
             None if moved.is_empty() => return Ok(()),
             None => (inner.storage.now().await?, Vec::new()),
         };
@@ -148,10 +152,10 @@ async fn rest(inner: &Inner, report: &mut Report) -> Result<(), StorageError> {
         let _slot = slot(inner).await?;
         inner.storage.dead_letters_due().await?
     };
-    for due in due {
+    for mut due in due {
         loop {
             let _slot = slot(inner).await?;
-            let rows = inner.storage.dead_letters_step(due, batch).await?;
+            let rows = inner.storage.dead_letters_step(&mut due, batch).await?;
             report.dead_letters += rows;
             if rows < i64::from(batch) {
                 break;
@@ -159,16 +163,18 @@ async fn rest(inner: &Inner, report: &mut Report) -> Result<(), StorageError> {
         }
     }
     if let Some(days) = options.partition_cleanup_days {
+        let mut from = None;
         for _ in 0..CLEANUP_BATCHES {
             let _slot = slot(inner).await?;
-            let (deleted, more) = inner.storage.delete_unused_partitions(days.max(1)).await?;
+            let (deleted, next) = inner.storage.delete_unused_partitions(days.max(1), from).await?;
             report.partitions += deleted.len();
             for unused in &deleted {
                 inner.tally.partition_deleted(unused.tenant, &unused.queue);
             }
-            if !more {
+            if next.is_none() {
                 break;
             }
+            from = next;
         }
     }
     let _slot = slot(inner).await?;

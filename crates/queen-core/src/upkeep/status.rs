@@ -3,8 +3,8 @@
 use queen_types::{Namespace, QueueName, Task, TenantId};
 
 use crate::api::{
-    DeadLetterSummary, LeaseSummary, Overview, ParkedBucket, QueueBucket, QueueFilter, RetentionBucket, Span,
-    StoredQueue, SystemValue, WorkerBucket, WorkerSummary,
+    DeadLetterSummary, LeaseSummary, Overview, ParkedBucket, Pin, QueueBucket, QueueFilter, RetentionBucket,
+    Span, StoredQueue, SystemValue, WorkerBucket, WorkerSummary,
 };
 use crate::{Broker, Error};
 
@@ -27,6 +27,14 @@ impl Broker {
         filter: &QueueFilter,
     ) -> Result<Vec<StoredQueue>, Error> {
         Ok(self.inner.storage.stored_queues(tenant, filter).await?)
+    }
+
+    /// Who keeps `completedRetentionSeconds` of a queue from deleting, most partitions first.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn pins(&self, tenant: TenantId, queue: &QueueName) -> Result<Vec<Pin>, Error> {
+        Ok(queen_storage::admin::queue_pins(self.inner.storage.pool(), tenant, queue).await?)
     }
 
     /// What all brokers, or one of them, counted; and each of them over the whole span.

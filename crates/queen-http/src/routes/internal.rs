@@ -14,7 +14,7 @@ pub(super) async fn notify(app: &App, call: Call<'_>) -> Result<Answer, ApiError
     Ok(reply::ok(queen_wire::notified()))
 }
 
-/// `GET /internal/api/shared-state/stats` and its older name.
+/// `GET /internal/api/shared-state/stats`, its older name, and `GET /api/v1/status/mesh`.
 pub(super) fn mesh_stats(app: &App) -> Answer {
     let modes = app.broker.maintenance();
     reply::ok(queen_wire::no_mesh("no_peers", modes.push, modes.pop))

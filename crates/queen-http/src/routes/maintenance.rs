@@ -14,7 +14,11 @@ const QUIET_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The spool in numbers, with a look at the database.
 pub(super) async fn buffer_line(app: &App) -> BufferLine {
-    let db_healthy = app.broker.is_database_healthy().await;
+    spool_line(app, app.broker.is_database_healthy().await)
+}
+
+/// The spool in numbers.
+pub(super) fn spool_line(app: &App, db_healthy: bool) -> BufferLine {
     let status = app.broker.buffered();
     BufferLine {
         pending: status.pending,

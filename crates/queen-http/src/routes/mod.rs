@@ -14,6 +14,7 @@ mod push;
 mod queues;
 mod spool;
 mod status;
+mod summary;
 mod system;
 mod traces;
 mod transaction;
@@ -69,6 +70,8 @@ pub(crate) async fn dispatch(app: &App, endpoint: Endpoint, call: Call<'_>) -> R
         Endpoint::StatusAnalytics => status::ingest(app, call).await,
         Endpoint::StatusJobs => status::jobs(app).await,
         Endpoint::StatusAdmission => Ok(status::admission(app)),
+        Endpoint::StatusSummary => Ok(summary::summary(app, call).await),
+        Endpoint::SystemConfig => summary::config(app),
         Endpoint::StatsRefresh => status::refresh(app).await,
         Endpoint::JobSwitch => status::switch_job(app, call).await,
         Endpoint::SystemMetrics => analytics::system_metrics(app, call).await,

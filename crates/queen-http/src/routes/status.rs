@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use hyper::StatusCode;
-use queen_core::api::{Counts, DeadLetterSummary, QueueFilter, Span, Spread, StoredQueue};
+use queen_core::api::{Counts, DeadLetterSummary, Overview, QueueFilter, Span, Spread, StoredQueue};
 use queen_types::QueueName;
 use queen_wire::{
-    CountsLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, RefreshedLine, SpreadLine,
+    CountsLine, DeadLettersLine, JobLine, LeasesLine, OverviewLine, PinLine, RefreshedLine, SpreadLine,
     StatusDocument, StatusPartitionLine, StatusQuery, StoredQueueLine, SystemLine, WorkerBucketLine,
     WorkerLine,
 };
@@ -32,8 +32,12 @@ fn failed(error: queen_core::Error) -> ApiError {
 pub(super) async fn overview(app: &App, call: Call<'_>) -> Result<Answer, ApiError> {
     let overview = app.broker.overview(call.context.tenant).await;
     let o = overview.map_err(|e| ApiError::core("overview failed", e))?;
+    Ok(reply::ok(queen_wire::overview(&overview_line(&o))))
+}
+
+pub(super) fn overview_line(o: &Overview) -> OverviewLine {
     let spread = |s: Spread| SpreadLine { avg: s.avg, median: s.median, min: s.min, max: s.max };
-    Ok(reply::ok(queen_wire::overview(&OverviewLine {
+    OverviewLine {
         queues: o.queues,
         partitions: o.partitions,
         namespaces: o.namespaces,
@@ -45,7 +49,7 @@ pub(super) async fn overview(app: &App, call: Call<'_>) -> Result<Answer, ApiErr
         processed: o.processed_per_second,
         now: o.now,
         age_seconds: o.age_seconds,
-    })))
+    }
 }
 
 /// `POST /api/v1/stats/refresh`. While another broker does it, nothing is done here and the answer says zero.
@@ -87,6 +91,11 @@ pub(super) async fn queue(app: &App, call: Call<'_>) -> Result<Answer, ApiError>
         counts: counts(summary.counts),
         consumed: 0,
     };
+    let pins = app.broker.pins(call.context.tenant, &name).await.map_err(failed)?;
+    let pins: Vec<PinLine<'_>> = pins
+        .iter()
+        .map(|pin| PinLine { group: pin.group.as_deref(), partitions: pin.partitions, oldest: pin.oldest })
+        .collect();
     let partitions = detail.partitions.iter().map(|p| StatusPartitionLine {
         id: p.id,
         name: p.name.as_str(),
@@ -96,7 +105,7 @@ pub(super) async fn queue(app: &App, call: Call<'_>) -> Result<Answer, ApiError>
         oldest: p.oldest_message,
         newest: p.newest_message,
     });
-    Ok(reply::ok(queen_wire::status_queue(&line, &detail.options, partitions)))
+    Ok(reply::ok(queen_wire::status_queue(&line, &detail.options, &pins, partitions)))
 }
 
 /// `GET /api/v1/status`

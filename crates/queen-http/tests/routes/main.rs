@@ -15,6 +15,7 @@ mod push;
 mod resources;
 mod routing;
 mod shutdown;
+mod status;
 mod supervision;
 mod system;
 mod transaction;

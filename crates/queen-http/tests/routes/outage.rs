@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const PUSH: &str = r#"{"items":[{"queue":"q","payload":1}]}"#;
 
 /// A broker that reaches its database through a link that can be broken.
-async fn proxied(change: impl FnOnce(&mut BrokerOptions, &FaultProxy)) -> (Edge, FaultProxy) {
+pub(crate) async fn proxied(change: impl FnOnce(&mut BrokerOptions, &FaultProxy)) -> (Edge, FaultProxy) {
     let db = queen_testkit::db().await.unwrap();
     let direct = db.options();
     let proxy = FaultProxy::start(&direct.host, direct.port).await.unwrap();

@@ -5,7 +5,7 @@ use queen_types::{PartitionId, QueueId, QueueName, TenantId, Uuid};
 
 use super::row::column;
 use super::sql;
-use crate::{StorageError, sql::PUSH_LOCK};
+use crate::StorageError;
 
 /// Partitions of a queue that goes in one transaction.
 const PARTITIONS_MAX: i64 = 1_000;
@@ -81,37 +81,56 @@ async fn empty(conn: &mut Conn, tenant: TenantId, name: &str) -> Result<Vec<Uuid
     {
         return Ok(emptied);
     }
-    let mut beyond = Uuid::nil();
+    let mut beyond = String::new();
     loop {
-        let page = ids(&conn.query(sql::DELETE_PAGE, &[&tenant.0, &name, &beyond]).await?)?;
-        let Some(last) = page.last() else { return Ok(emptied) };
-        beyond = *last;
-        loop {
-            let rows = conn
-                .transact(&[
-                    step(PUSH_LOCK, &[&page]),
-                    step(sql::DELETE_END, &[&page]),
-                    step(sql::DELETE_SOME, &[&page]),
-                ])
-                .await?;
-            let row = rows.get(2).and_then(|rows| rows.first());
-            if row.map_or(Ok(0), |row| column::<i64>(row, "rows"))? < SEGMENTS_MAX {
-                break;
-            }
-        }
-        conn.transact(&[
+        let rows = conn.query(sql::DELETE_PAGE, &[&tenant.0, &name, &beyond]).await?;
+        let Some(last) = rows.last() else { return Ok(emptied) };
+        beyond = column(last, "name")?;
+        let mut page = ids(&rows)?;
+        page.sort_unstable();
+        // Where each log begins for the next step; at first it is whatever lies there, also below its noted start.
+        let mut starts = vec![i64::MIN; page.len()];
+        while !delete_page(conn, &page, &mut starts).await? {}
+        emptied.extend(page);
+    }
+}
+
+/// Deletes partitions with what hangs on them, in one transaction: whether that was all. When they have too many segments,
+/// only the oldest of these go, and the `starts` move on behind them.
+async fn delete_page(conn: &mut Conn, page: &[Uuid], starts: &mut [i64]) -> Result<bool, StorageError> {
+    let mut tx = conn.begin();
+    let answers = tx
+        .run(&[
             step(sql::DELETE_LOCK_DLQ, &[&page]),
             step(sql::DELETE_LOCK_SOME, &[&page]),
             step(sql::DELETE_LOCK_CONSUMERS, &[&page]),
-            step(sql::DELETE_DLQ, &[&page]),
-            step(sql::DELETE_TXNS, &[&page]),
-            step(sql::DELETE_SEGMENTS, &[&page]),
-            step(sql::DELETE_CONSUMERS, &[&page]),
-            step(sql::DELETE_PARTITIONS, &[&page]),
+            step(sql::DELETE_SOME, &[&page, &&*starts]),
         ])
         .await?;
-        emptied.extend(page);
+    let (mut deleted, mut shorter, mut begins) = (0, Vec::new(), Vec::new());
+    for row in answers.get(3).into_iter().flatten() {
+        let at =
+            usize::try_from(column::<i64>(row, "ord")? - 1).map_err(|_| StorageError::Misaligned("ord"))?;
+        let (Some(id), Some(start)) = (page.get(at), starts.get_mut(at)) else {
+            return Err(StorageError::Misaligned("ord"));
+        };
+        *start = column(row, "start")?;
+        shorter.push(*id);
+        begins.push(*start);
+        deleted += column::<i64>(row, "rows")?;
     }
+    if deleted >= SEGMENTS_MAX {
+        tx.commit_with(&[step(sql::DELETE_NOTE, &[&shorter, &begins])]).await?;
+        return Ok(false);
+    }
+    tx.commit_with(&[
+        step(sql::DELETE_DLQ, &[&page]),
+        step(sql::DELETE_TXNS, &[&page]),
+        step(sql::DELETE_CONSUMERS, &[&page]),
+        step(sql::DELETE_PARTITIONS, &[&page]),
+    ])
+    .await?;
+    Ok(true)
 }
 
 /// Row ids of the partitions of one queue, ascending; empty when there is none.

@@ -12,6 +12,7 @@ mod depth;
 mod dlq;
 mod listing;
 mod options_row;
+mod pins;
 pub(crate) mod row;
 pub mod sql;
 
@@ -24,3 +25,4 @@ pub use listing::{
     tasks,
 };
 pub use options_row::QueueRow;
+pub use pins::{Pin, queue_pins};

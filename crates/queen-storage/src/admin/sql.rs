@@ -17,6 +17,7 @@ statements! {
     QUEUE_LIST = "queue_list.sql";
     QUEUE_LIST_SEGMENTS = "queue_list_segments.sql";
     QUEUE_PARTITIONS = "queue_partitions.sql";
+    QUEUE_PINS = "queue_pins.sql";
     QUEUE_SEGMENTS = "queue_segments.sql";
     DEPTH_WORST = "depth_worst.sql";
     DEPTH_GROUP = "depth_group.sql";
@@ -24,8 +25,8 @@ statements! {
     PARTITION_IDS = "partition_ids.sql";
     DELETE_SIZE = "delete_size.sql";
     DELETE_PAGE = "delete_page.sql";
-    DELETE_END = "delete_end.sql";
     DELETE_SOME = "delete_some.sql";
+    DELETE_NOTE = "delete_note.sql";
     DELETE_LOCK_SOME = "delete_lock_some.sql";
     DELETE_PARTITIONS = "delete_partitions.sql";
     DELETE_LOCK_DLQ = "delete_lock_dlq.sql";

@@ -4,7 +4,7 @@ use queen_pg::PgTimestamp;
 use queen_types::{PartitionId, QueueName, TenantId, Timestamp, Uuid};
 
 use super::sql;
-use crate::{Storage, StorageError};
+use crate::{BEGINNING, Storage, StorageError};
 
 /// A partition that was deleted because nobody used it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,9 @@ pub struct Unused {
     pub queue: QueueName,
 }
 
+/// Partitions of one look for unused ones, as cleanup_due.sql has it.
+const LOOK: usize = 500;
+
 /// Dead letters of a partition that were kept long enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DlqDue {
@@ -24,22 +27,28 @@ pub struct DlqDue {
     pub partition: PartitionId,
     /// Those that failed before.
     pub before: Timestamp,
+    /// Where the next step begins.
+    from: Timestamp,
 }
 
 impl Storage {
-    /// Deletes partitions without use for `days`, one batch of at most 500; which, and whether there may be more.
+    /// Deletes partitions without use for `days`, one batch of at most 500, from the beginning of their list or from where
+    /// a batch before this one ended; which, and where the next one begins, `None` at the end.
     ///
     /// A push that races it either keeps the partition alive or makes a new one.
     ///
     /// # Errors
     /// See [`StorageError`].
-    pub async fn delete_unused_partitions(&self, days: u32) -> Result<(Vec<Unused>, bool), StorageError> {
+    pub async fn delete_unused_partitions(
+        &self,
+        days: u32,
+        from: Option<Timestamp>,
+    ) -> Result<(Vec<Unused>, Option<Timestamp>), StorageError> {
         let days = i32::try_from(days).unwrap_or(i32::MAX);
         let mut conn = self.inner.pool.get().await?;
-        let due = conn.query(sql::CLEANUP_DUE, &[&days]).await?;
-        if due.is_empty() {
-            return Ok((Vec::new(), false));
-        }
+        let due = conn.query(sql::CLEANUP_DUE, &[&days, &PgTimestamp(from.unwrap_or(BEGINNING))]).await?;
+        let Some(last) = due.last() else { return Ok((Vec::new(), None)) };
+        let next = (due.len() >= LOOK).then(|| last.get::<_, PgTimestamp>("last_write_at").into());
         let mut ids: Vec<Uuid> = due.iter().map(|row| row.get("id")).collect();
         ids.sort_unstable();
         let mut tx = conn.begin();
@@ -54,7 +63,7 @@ impl Storage {
                 .map_err(|_| StorageError::Misaligned("the name of a queue"))?;
             Ok(Unused { id: PartitionId(row.get("id")), tenant: TenantId(row.get("tenant_id")), queue })
         });
-        Ok((deleted.collect::<Result<_, StorageError>>()?, !locked.is_empty()))
+        Ok((deleted.collect::<Result<_, StorageError>>()?, next))
     }
 
     /// Partitions with dead letters that have outlived `dlqRetentionSeconds` of their queue.
@@ -68,19 +77,27 @@ impl Storage {
             .map(|row| DlqDue {
                 partition: PartitionId(row.get("partition_id")),
                 before: row.get::<_, PgTimestamp>("before").into(),
+                from: BEGINNING,
             })
             .collect())
     }
 
-    /// Deletes old dead letters of one partition, at most `rows`; how many went.
+    /// Deletes old dead letters of one partition, at most `rows`, the oldest first, and moves on behind them; how many went.
     ///
     /// # Errors
     /// See [`StorageError`].
-    pub async fn dead_letters_step(&self, due: DlqDue, rows: u32) -> Result<i64, StorageError> {
+    pub async fn dead_letters_step(&self, due: &mut DlqDue, rows: u32) -> Result<i64, StorageError> {
         let mut conn = self.inner.pool.get().await?;
         let rows = conn
-            .query(sql::DLQ_STEP, &[&due.partition.0, &PgTimestamp(due.before), &i64::from(rows)])
+            .query(
+                sql::DLQ_STEP,
+                &[&due.partition.0, &PgTimestamp(due.before), &i64::from(rows), &PgTimestamp(due.from)],
+            )
             .await?;
-        Ok(rows.first().map_or(0, |row| row.get("rows")))
+        let Some(row) = rows.first() else { return Ok(0) };
+        if let Some(upto) = row.get::<_, Option<PgTimestamp>>("upto") {
+            due.from = upto.into();
+        }
+        Ok(row.get("rows"))
     }
 }

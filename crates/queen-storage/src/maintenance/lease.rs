@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use queen_pg::{PgTimestamp, step};
-use queen_types::Timestamp;
+use queen_types::{Timestamp, Uuid};
 
 use super::{Due, sql};
 use crate::{Storage, StorageError};
@@ -137,8 +137,10 @@ impl Storage {
         let mut conn = self.inner.pool.get().await?;
         let values: [&(dyn queen_pg::ToSql + Sync); 4] = [&names, &holder, &lease, &EARLY_MS];
         let mut steps = vec![step(sql::CLAIM, &values)];
+        let (queues, since) = (Vec::<Uuid>::new(), Vec::<PgTimestamp>::new());
+        let whole_list: [&(dyn queen_pg::ToSql + Sync); 2] = [&queues, &since];
         if tasks.contains(&Task::Retention) {
-            steps.push(step(sql::DUE, &[]));
+            steps.push(step(sql::DUE, &whole_list));
         }
         let answers = conn.transact(&steps).await?;
         let mut claimed = Vec::new();
@@ -156,7 +158,7 @@ impl Storage {
                 (None, _) => {}
             }
         }
-        let due = answers.get(1).and_then(|rows| Due::of(rows));
+        let due = answers.get(1).and_then(|rows| Due::of(rows, None));
         Ok(Claims { claimed, wait, due })
     }
 

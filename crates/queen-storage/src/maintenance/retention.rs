@@ -1,5 +1,6 @@
 //! Deletion by age: the work list, the look at what stands on it, and one step on one partition.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use queen_pg::{PgTimestamp, Row, step};
@@ -15,13 +16,22 @@ pub struct Due {
     pub now: Timestamp,
     /// Partitions to look at, at most 1000 of each queue.
     pub partitions: Vec<PartitionId>,
+    /// Where the list of each queue goes on, this page's and those before it.
+    ends: BTreeMap<Uuid, Timestamp>,
 }
 
 impl Due {
-    pub(super) fn of(rows: &[Row]) -> Option<Due> {
+    pub(super) fn of(rows: &[Row], earlier: Option<&Due>) -> Option<Due> {
         let now: PgTimestamp = rows.first()?.get("now");
-        let partitions = rows.iter().map(|row| PartitionId(row.get("partition_id"))).collect();
-        Some(Due { now: now.into(), partitions })
+        let mut ends = earlier.map(|due| due.ends.clone()).unwrap_or_default();
+        let mut partitions = Vec::with_capacity(rows.len());
+        for row in rows {
+            partitions.push(PartitionId(row.get("partition_id")));
+            let from: Timestamp = row.get::<_, PgTimestamp>("retention_from").into();
+            let end = ends.entry(row.get("queue_id")).or_insert(from);
+            *end = from.max(*end);
+        }
+        Some(Due { now: now.into(), partitions, ends })
     }
 }
 
@@ -73,12 +83,17 @@ fn ids(partitions: &[PartitionId]) -> Vec<Uuid> {
 }
 
 impl Storage {
-    /// The work list of retention; `None` when nothing is due.
+    /// The work list of retention, from its beginning or on from an earlier page; `None` when nothing is due there. A
+    /// partition that is still due may come again on the page after its own.
     ///
     /// # Errors
     /// See [`StorageError`].
-    pub async fn retention_due(&self) -> Result<Option<Due>, StorageError> {
-        Ok(Due::of(&self.inner.pool.get().await?.query(sql::DUE, &[]).await?))
+    pub async fn retention_due(&self, beyond: Option<&Due>) -> Result<Option<Due>, StorageError> {
+        let ends = beyond.map(|due| &due.ends);
+        let queues: Vec<Uuid> = ends.into_iter().flatten().map(|(queue, _)| *queue).collect();
+        let since: Vec<PgTimestamp> = ends.into_iter().flatten().map(|(_, at)| PgTimestamp(*at)).collect();
+        let rows = self.inner.pool.get().await?.query(sql::DUE, &[&queues, &since]).await?;
+        Ok(Due::of(&rows, beyond))
     }
 
     /// Looks which of the partitions have something that may go, and puts the others back on the list. `now` is that of

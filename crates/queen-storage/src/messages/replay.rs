@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use queen_pg::{Row, Tx, step};
+use queen_pg::{PgTimestamp, Row, Tx, step};
 use queen_types::{
-    Group, MessageId, Offset, PartitionId, PartitionName, QueueName, TenantId, TransactionId, Uuid,
+    Group, MessageId, Offset, PartitionId, PartitionName, QueueName, TenantId, Timestamp, TransactionId, Uuid,
 };
 
 use crate::admin::row::{column, named};
 use crate::push::{NewFrame, Via, Written};
 use crate::transaction::{Appended, Lanes, NotAppended};
 use crate::{PartitionKey, Storage, StorageError, TxnPush, sql};
+
+/// Dead letters of one step of a purge, as purge.sql has it.
+const PURGE_STEP: i64 = 5_000;
 
 /// Which dead letter.
 #[derive(Debug, Clone, Copy)]
@@ -201,12 +204,18 @@ impl Storage {
         let mut conn = self.inner.pool.get().await?;
         let group = group.map(Group::as_str);
         let mut deleted = 0;
+        let (mut partition, mut from) = (String::new(), PgTimestamp(Timestamp(i64::MAX)));
         loop {
-            let step = conn.execute(sql::MESSAGES_PURGE, &[&tenant.0, &queue.as_str(), &group]).await?;
-            if step == 0 {
+            let rows = conn
+                .query(sql::MESSAGES_PURGE, &[&tenant.0, &queue.as_str(), &group, &partition, &from])
+                .await?;
+            let Some(row) = rows.first() else { return Ok(deleted) };
+            let step: i64 = column(row, "rows")?;
+            deleted += u64::try_from(step).unwrap_or(0);
+            if step < PURGE_STEP {
                 return Ok(deleted);
             }
-            deleted += step;
+            (partition, from) = (column(row, "name")?, column(row, "failed_at")?);
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Writing what one broker counted.
 
-use queen_pg::{Step, step};
-use queen_types::{QueueName, TenantId, Uuid};
+use queen_pg::{PgTimestamp, Step, step};
+use queen_types::{QueueName, TenantId, Timestamp, Uuid};
 
 use super::sql;
-use crate::{Storage, StorageError};
+use crate::{BEGINNING, Storage, StorageError};
+
+/// Rows of each table that one call deletes, as purge.sql has it.
+const PURGE_STEP: i64 = 5_000;
 
 /// How old messages were when they were delivered, milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -206,13 +209,22 @@ impl Storage {
         Ok(())
     }
 
-    /// Deletes metrics and history older than `days`, at most 5000 rows of each table; how many went.
+    /// Deletes metrics and history older than `days`, at most 5000 rows of each table; how many went. Each table goes on
+    /// where the last call stopped, and begins anew once a call came to its end.
     ///
     /// # Errors
     /// See [`StorageError`].
     pub async fn purge_metrics(&self, days: u32) -> Result<i64, StorageError> {
         let days = i32::try_from(days).unwrap_or(i32::MAX);
-        let rows = self.inner.pool.get().await?.query(sql::PURGE, &[&days]).await?;
-        Ok(rows.first().map_or(0, |row| row.get("rows")))
+        let from = self.inner.purged.lock().map(PgTimestamp).to_vec();
+        let answer = self.inner.pool.get().await?.query(sql::PURGE, &[&days, &from]).await?;
+        let Some(row) = answer.first() else { return Ok(0) };
+        let (rows, upto): (Vec<i64>, Vec<Option<PgTimestamp>>) = (row.get("rows"), row.get("upto"));
+        let mut purged = self.inner.purged.lock();
+        for (from, (rows, upto)) in purged.iter_mut().zip(rows.iter().zip(upto)) {
+            let upto = upto.filter(|_| *rows >= PURGE_STEP);
+            *from = upto.map_or(BEGINNING, Timestamp::from);
+        }
+        Ok(rows.iter().sum())
     }
 }

@@ -1,12 +1,13 @@
 use std::time::Duration;
 
 use queen_pg::SimpleQueryMessage;
+use queen_storage::admin::queue_pins;
 use queen_storage::maintenance::Step;
 use queen_storage::maintenance::sql::ALL;
 use queen_storage::{Storage, StorageOptions};
 use queen_types::{PartitionId, QueueId, Uuid};
 
-use crate::support::Fixture;
+use crate::support::{Fixture, TENANT, queue};
 
 const PERIOD: Duration = Duration::from_secs(5);
 
@@ -51,7 +52,7 @@ impl Scene {
     /// Looks at the work list and steps until nothing is due; what was deleted.
     async fn cycle(&self) -> Step {
         let mut sum = Step::default();
-        while let Some(due) = self.storage.retention_due().await.unwrap() {
+        while let Some(due) = self.storage.retention_due(None).await.unwrap() {
             let look = self.storage.retention_look(&due.partitions, due.now, PERIOD).await.unwrap();
             for id in look.deletable {
                 let step = self.storage.retention_step(id, due.now, 2).await.unwrap();
@@ -124,7 +125,7 @@ async fn nothing_goes_while_the_rules_are_off() {
         Scene::new("retention_enabled = FALSE, retention_seconds = 1, completed_retention_seconds = 1").await;
     let p = s.partition("p", &[500]).await;
     s.f.cursor(p, "g", 0).await;
-    assert_eq!(s.storage.retention_due().await.unwrap(), None);
+    assert_eq!(s.storage.retention_due(None).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -145,6 +146,39 @@ async fn what_is_consumed_goes_up_to_the_slowest_named_group() {
     assert_eq!(s.history().await, [("completed_retention".to_owned(), 3)]);
     // A segment of which only a part is consumed stays whole, and so does one that nobody was given yet.
     assert_eq!(s.mend().await, 0);
+}
+
+/// The report of who pins agrees with what a cycle leaves, and a stray pop without a group pins nothing.
+#[tokio::test]
+async fn a_queue_tells_which_group_its_old_messages_wait_for() {
+    let s = Scene::new("retention_enabled = TRUE, completed_retention_seconds = 100").await;
+    let pins = async || {
+        let pins = queue_pins(&s.f.pool, TENANT, &queue("q")).await.unwrap();
+        pins.into_iter().map(|pin| (pin.group, pin.partitions)).collect::<Vec<_>>()
+    };
+    for name in ["a", "b", "c"] {
+        let p = s.partition(name, &[500, 400, 10]).await;
+        s.f.cursor(p, "fast", 2).await;
+        s.f.cursor(p, "slow", if name == "c" { 1 } else { -1 }).await;
+        s.f.cursor(p, "__QUEUE_MODE__", -1).await;
+    }
+    let mode = s.partition("mode", &[500]).await;
+    s.f.cursor(mode, "__QUEUE_MODE__", -1).await;
+    s.partition("nobody", &[500]).await;
+    s.partition("young", &[10]).await;
+    let slow = (Some("slow".to_owned()), 2);
+    let others = [(Some("__QUEUE_MODE__".to_owned()), 1), (None, 1)];
+    assert_eq!(pins().await, [std::slice::from_ref(&slow), &others[..]].concat());
+    assert_eq!(s.cycle().await.completed, 2, "only where the slow one has passed");
+    assert_eq!(pins().await, [&[slow][..], &others[..]].concat());
+    s.f.run("UPDATE queen.log_consumers SET committed = 2 WHERE consumer_group = 'slow'").await;
+    assert_eq!(pins().await, others);
+    let sql = "INSERT INTO queen.consumer_groups_metadata
+        (consumer_group, queue_id, subscription_mode, subscription_timestamp) SELECT 'late', id, 'all', 'epoch' FROM queen.queues";
+    s.f.run(sql).await;
+    assert_eq!(pins().await, [(Some("late".to_owned()), 4)], "it owes everything, and is named");
+    s.f.run("UPDATE queen.queues SET completed_retention_seconds = 0").await;
+    assert_eq!(pins().await, []);
 }
 
 #[tokio::test]
@@ -219,6 +253,26 @@ async fn leases_hold_deletion_by_age_only_when_the_queue_protects_them() {
 }
 
 #[tokio::test]
+async fn a_protected_lease_holds_eviction_too_and_what_went_unconsumed_is_counted() {
+    let s = Scene::new("max_wait_time_seconds = 100, protect_leased = TRUE").await;
+    let p = s.partition("p", &[500, 400, 300, 10]).await;
+    s.f.cursor(p, "g", 0).await;
+    s.f.lease(p, "g", 1, 60).await;
+    assert_eq!(s.cycle().await, Step { segments: 1, messages: 1, evicted: 1, ..Step::default() });
+    assert_eq!(s.offsets(p).await, [1, 2, 3], "the leased one, and what lies behind it");
+    s.f.run(
+        "UPDATE queen.log_consumers SET lease_expires_at = now() - interval '1 s';
+        UPDATE queen.log_partitions SET retention_from = oldest_live_at",
+    )
+    .await;
+    assert_eq!(
+        s.cycle().await,
+        Step { segments: 2, messages: 2, evicted: 2, unconsumed: 2, ..Step::default() }
+    );
+    assert_eq!(s.offsets(p).await, [3]);
+}
+
+#[tokio::test]
 async fn hashes_inside_the_window_outlive_their_segments_and_go_later() {
     let s =
         Scene::new("retention_enabled = TRUE, retention_seconds = 100, dedup_window_seconds = 2000").await;
@@ -248,10 +302,10 @@ async fn what_is_held_moves_back_on_the_list() {
         Scene::new("retention_enabled = TRUE, completed_retention_seconds = 100, retention_seconds = 10000")
             .await;
     let p = s.partition("p", &[130]).await;
-    let due = s.storage.retention_due().await.unwrap().unwrap();
+    let due = s.storage.retention_due(None).await.unwrap().unwrap();
     let look = s.storage.retention_look(&[p], due.now, PERIOD).await.unwrap();
     assert_eq!((look.deletable.len(), look.held, look.deferred), (0, vec![p], 1));
-    assert_eq!(s.storage.retention_due().await.unwrap(), None);
+    assert_eq!(s.storage.retention_due(None).await.unwrap(), None);
     let next = "SELECT extract(epoch FROM retention_from + interval '100 s' - now())::int8 FROM queen.log_partitions";
     let seconds = s.f.count(next).await;
     assert!((28..=30).contains(&seconds), "looked at again in {seconds} s");
@@ -285,18 +339,18 @@ async fn an_unused_partition_goes_and_a_used_one_stays() {
             FROM queen.log_partitions p WHERE p.id = c.partition_id AND p.name <> 'popped'",
     )
     .await;
-    let (deleted, more) = s.storage.delete_unused_partitions(7).await.unwrap();
+    let (deleted, next) = s.storage.delete_unused_partitions(7, None).await.unwrap();
     let deleted: Vec<Uuid> = deleted.iter().map(|d| d.id.0).collect();
     let mut expected = vec![ids[0].0, ids[6].0];
     expected.sort_unstable();
     assert_eq!(deleted, expected);
-    assert!(more);
+    assert_eq!(next, None);
     assert_eq!(s.f.count("SELECT count(*) FROM queen.log_txns").await, 0);
     assert_eq!(s.f.count("SELECT count(*) FROM queen.log_partitions").await, 5);
     assert_eq!(s.f.count("SELECT count(*) FROM queen.log_consumers").await, 2);
     assert_eq!(
-        s.storage.delete_unused_partitions(7).await.unwrap(),
-        (vec![], false),
+        s.storage.delete_unused_partitions(7, None).await.unwrap(),
+        (vec![], None),
         "the others wait a day"
     );
 }
@@ -310,10 +364,10 @@ async fn dead_letters_go_when_their_queue_says_so() {
     }
     assert_eq!(s.storage.dead_letters_due().await.unwrap(), []);
     s.f.run("UPDATE queen.queues SET dlq_retention_seconds = 100").await;
-    let due = s.storage.dead_letters_due().await.unwrap();
+    let mut due = s.storage.dead_letters_due().await.unwrap();
     assert_eq!((due.len(), due[0].partition), (1, p));
-    assert_eq!(s.storage.dead_letters_step(due[0], 2).await.unwrap(), 2);
-    assert_eq!(s.storage.dead_letters_step(due[0], 2).await.unwrap(), 1);
+    assert_eq!(s.storage.dead_letters_step(&mut due[0], 2).await.unwrap(), 2);
+    assert_eq!(s.storage.dead_letters_step(&mut due[0], 2).await.unwrap(), 1);
     assert_eq!(s.storage.dead_letters_due().await.unwrap(), []);
     assert_eq!(s.f.count("SELECT count(*) FROM queen.log_dlq").await, 1);
 }
@@ -345,10 +399,10 @@ async fn the_cost_follows_what_is_deletable() {
              WHERE name::int4 <= 50;",
     )
     .await;
-    let due = s.storage.retention_due().await.unwrap().unwrap();
+    let due = s.storage.retention_due(None).await.unwrap().unwrap();
     assert_eq!(due.partitions.len(), 50);
     let ids: Vec<String> = due.partitions.iter().map(|p| p.0.to_string()).collect();
-    let list = s.buffers("maintenance/due.sql", "").await;
+    let list = s.buffers("maintenance/due.sql", "('{}', '{}')").await;
     let look = s.buffers("maintenance/hold.sql", &format!("('{{{}}}', now(), 5000)", ids.join(","))).await;
     let step = s.buffers("maintenance/step.sql", &format!("('{}', now(), 100, FALSE)", ids[0])).await;
     println!("{many} partitions, 50 due: {list} pages for the list, {look} to look, {step} a step");

@@ -7,7 +7,7 @@ pub(crate) const TENANT: TenantId = TenantId::DEFAULT;
 /// A database of its own with rows put into it by hand, so that nothing but the statement under test decides.
 pub(crate) struct Fixture {
     pub(crate) pool: Pool,
-    _db: TestDb,
+    pub(crate) db: TestDb,
 }
 
 pub(crate) fn queue(name: &str) -> QueueName {
@@ -25,7 +25,7 @@ pub(crate) fn partition(name: &str) -> PartitionName {
 impl Fixture {
     pub(crate) async fn new() -> Fixture {
         let db = queen_testkit::db().await.unwrap();
-        Fixture { pool: db.pool().await, _db: db }
+        Fixture { pool: db.pool().await, db }
     }
 
     pub(crate) async fn conn(&self) -> Conn {
