@@ -47,6 +47,8 @@ pub(crate) enum Command {
     ConfigSchema,
     /// Look at what stands in quarantine, or drive it again.
     Spool(SpoolArgs),
+    /// Serve, and make a background task panic again and again, to test what follows. Debug builds only.
+    Provoke(String),
     /// Explain that there is no offline migration.
     Migrate,
     /// Print [`HELP`].
@@ -125,6 +127,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> anyhow::Result<
         "spool" => {
             args.rest.next();
             args.spool().map(Command::Spool)
+        }
+        "provoke" if cfg!(debug_assertions) => {
+            let task = args.rest.nth(1).and_then(|task| task.into_string().ok());
+            Ok(Command::Provoke(task.unwrap_or_default()))
         }
         "config" => {
             args.rest.next();

@@ -64,7 +64,7 @@ pub(crate) async fn run(
         config.http.bind.set_port(port);
     }
     let served =
-        serve(config.broker, config.http, recorder, stop, |addr| announce(addr, &dir, &cluster)).await;
+        serve(config.broker, config.http, recorder, stop, |_, addr| announce(addr, &dir, &cluster)).await;
     let stopped = cluster.stop().await;
     let code = served?;
     stopped.context("stop the private PostgreSQL cluster")?;

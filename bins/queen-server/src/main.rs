@@ -44,6 +44,9 @@ fn main() -> ExitCode {
             let args = DevArgs { config: ConfigFile::default(), data, port, fresh };
             run(config, |loaded, recorder, stop| dev::run(args, loaded, recorder, stop))
         }
+        Ok(Command::Provoke(task)) => {
+            run(ConfigFile::default(), |loaded, recorder, stop| serve::provoked(task, loaded, recorder, stop))
+        }
         Ok(Command::Spool(args)) => spool::run(args),
         Ok(Command::Healthcheck(args)) => healthcheck::run(args),
         Err(error) => Err(error),
@@ -76,7 +79,7 @@ async fn serve_configured(
     stop: CancellationToken,
 ) -> anyhow::Result<ExitCode> {
     let http = HttpOptions { config: Some(config::shown(&loaded)), ..loaded.config.http };
-    serve::serve(loaded.config.broker, http, recorder, stop, |_| Ok(())).await
+    serve::serve(loaded.config.broker, http, recorder, stop, |_, _| Ok(())).await
 }
 
 /// Loads the configuration and runs `work` on a runtime until it ends or a second signal ends it.

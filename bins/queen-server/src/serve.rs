@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
-use queen_core::{Broker, BrokerOptions, Fatal};
+use queen_config::Loaded;
+use queen_core::{Broker, BrokerOptions, Fatal, RestartLaw};
 use queen_http::{Drained, HttpOptions, Server};
 use queen_telemetry::Recorder;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +23,7 @@ pub(crate) async fn serve(
     http: HttpOptions,
     recorder: Recorder,
     stop: CancellationToken,
-    listening: impl FnOnce(SocketAddr) -> anyhow::Result<()>,
+    listening: impl FnOnce(&Broker, SocketAddr) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitCode> {
     let pg = &broker_options.pg;
     let database = format!("{}:{}/{}", pg.host, pg.port, pg.database);
@@ -37,7 +39,7 @@ pub(crate) async fn serve(
     let (served, fatal) = until_fatal(&broker, stop.clone(), async {
         listen(&broker, http, stop, |addr| {
             tracing::info!(target: "boot", version = env!("CARGO_PKG_VERSION"), %addr, database, pool, "listening");
-            listening(addr)
+            listening(&broker, addr)
         })
         .await
     })
@@ -50,6 +52,29 @@ pub(crate) async fn serve(
         Some(Fatal::Start(error)) => Err(error).with_context(refused),
         Some(Fatal::Exhausted { .. }) => Ok(ExitCode::from(EXHAUSTED)),
     }
+}
+
+/// Serves, while a background task panics at every chance and is restarted without a pause.
+pub(crate) async fn provoked(
+    task: String,
+    loaded: Loaded,
+    recorder: Recorder,
+    stop: CancellationToken,
+) -> anyhow::Result<ExitCode> {
+    let mut options = loaded.config.broker;
+    options.restarts = RestartLaw { pause: Duration::from_millis(1), ..options.restarts };
+    serve(options, loaded.config.http, recorder, stop, |broker, _| {
+        anyhow::ensure!(broker.provoke_panic(&task), "there is no background task {task:?}");
+        let broker = broker.clone();
+        tokio::spawn(async move {
+            while broker.is_sound() {
+                broker.provoke_panic(&task);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        Ok(())
+    })
+    .await
 }
 
 /// Runs `serving`, and cancels its `stop` when the broker cannot go on.

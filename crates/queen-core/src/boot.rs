@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use queen_pg::{FailureClass, Pool};
+use queen_pg::{FailureClass, PgError, Pool};
 use queen_schema::ApplyOptions;
 use tokio::sync::{Notify, watch};
 
@@ -130,9 +130,13 @@ pub(crate) async fn first(pool: &Pool, options: &BrokerOptions) -> Result<Found,
 
 fn attempt(pool: Pool, options: BrokerOptions) -> Attempt {
     Box::pin(async move {
+        // Before anything is locked or prepared: both need sessions that stay together.
+        pool.refuse_pooler().await.map_err(|error| match error {
+            PgError::Pooler => StartError::Config(error.to_string()),
+            error => StartError::Connect(error),
+        })?;
         if !options.apply_schema {
-            let name = &pool.options().application_name;
-            return pool.connect(name).await.map(drop).map_err(StartError::Connect);
+            return Ok(());
         }
         let apply = ApplyOptions {
             product_version: options.version,

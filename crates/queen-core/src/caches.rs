@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -9,7 +10,10 @@ use queen_storage::admin::QueueRow;
 use queen_storage::pop::Seed;
 use queen_storage::{Storage, StorageError};
 use queen_types::{Group, QueueId, QueueName, StartPoint, TenantId};
+use tokio::sync::Notify;
 
+/// For how long a pop may rely on what was known before: longer than one waits between two looks.
+const REMEMBERED: Duration = Duration::from_secs(600);
 /// Entries above which a cache is emptied.
 const ENTRIES_MAX: usize = 50_000;
 
@@ -21,12 +25,31 @@ type Slot<T> = Arc<tokio::sync::Mutex<Option<(Instant, T)>>>;
 pub(crate) struct Caches {
     ttl: Duration,
     queues: Mutex<HashMap<QueueKey, Slot<Arc<QueueRow>>>>,
-    groups: Mutex<HashMap<GroupKey, Slot<(QueueId, Seed)>>>,
+    groups: Mutex<HashMap<GroupKey, Slot<Registered>>>,
+    /// Somebody asked for a registration since the last look at what other brokers did.
+    asked: AtomicBool,
+    /// Another such look is called for.
+    pub(crate) doubt: Notify,
+}
+
+/// A registration, as it was read.
+#[derive(Debug, Clone, Copy)]
+struct Registered {
+    queue: QueueId,
+    seed: Seed,
+    /// Another broker deleted it, or moved its cursors.
+    lapsed: bool,
 }
 
 impl Caches {
     pub(crate) fn new(ttl: Duration) -> Self {
-        Caches { ttl, queues: Mutex::default(), groups: Mutex::default() }
+        Caches {
+            ttl,
+            queues: Mutex::default(),
+            groups: Mutex::default(),
+            asked: AtomicBool::new(false),
+            doubt: Notify::new(),
+        }
     }
 
     /// The queue's row; `None` when there is no such queue, which is not remembered.
@@ -57,17 +80,48 @@ impl Caches {
         group: &Group,
         start: StartPoint,
     ) -> Result<(QueueId, Seed), StorageError> {
+        if !self.asked.load(Ordering::Relaxed) {
+            // The first since the last look at what other brokers did: there will be another.
+            self.asked.store(true, Ordering::Relaxed);
+            self.doubt.notify_one();
+        }
         let slot = slot(&self.groups, (tenant, queue.clone(), group.clone()));
         let mut held = slot.lock().await;
-        if let Some((at, known)) = &*held
-            && at.elapsed() < self.ttl
-        {
-            return Ok(*known);
+        let mut known = None;
+        if let Some((at, registered)) = &*held {
+            let age = at.elapsed();
+            if age < self.ttl && !registered.lapsed {
+                return Ok((registered.queue, registered.seed));
+            }
+            known = (age < REMEMBERED).then_some(age);
         }
-        let registration = storage.register(tenant, queue, group, start).await?;
-        let known = (registration.queue, registration.seed);
-        *held = Some((Instant::now(), known));
-        Ok(known)
+        let registration = storage.register(tenant, queue, group, start, known).await?;
+        if registration.first && known.is_some() {
+            // It was deleted elsewhere. What else is known of it is void, too.
+            self.doubt.notify_one();
+        }
+        let registered = Registered { queue: registration.queue, seed: registration.seed, lapsed: false };
+        *held = Some((Instant::now(), registered));
+        Ok((registered.queue, registered.seed))
+    }
+
+    /// What other brokers did is about to be read: whoever asks from here on may rely on what is older.
+    pub(crate) fn reconciling(&self) {
+        self.asked.store(false, Ordering::Relaxed);
+    }
+
+    /// Another broker deleted a group or moved its cursors: its registration is read again, and it is remembered that pops
+    /// of this broker relied on it.
+    pub(crate) fn lapse(&self, tenant: TenantId, queue: &QueueName, group: &Group) {
+        let key = (tenant, queue.clone(), group.clone());
+        let mut groups = self.groups.lock();
+        // Whoever is loading may have read what was there before; its slot is nobody's from here on.
+        let Some(slot) = groups.remove(&key) else { return };
+        let Ok(held) = slot.try_lock() else { return };
+        if let Some((at, registered)) = &*held {
+            let lapsed = Registered { lapsed: true, ..*registered };
+            groups.insert(key, Arc::new(tokio::sync::Mutex::new(Some((*at, lapsed)))));
+        }
     }
 
     /// Drops everything about a queue, because it was changed or deleted.

@@ -155,7 +155,7 @@ impl Inner {
     pub(crate) async fn reconcile(&self, applied: &mut crate::reconcile::Applied) -> Result<(), Error> {
         let started = Instant::now();
         for repair in applied.fresh(self.storage.repairs().await?) {
-            self.caches.forget_group(repair.tenant, Some(&repair.queue), &repair.group);
+            self.caches.lapse(repair.tenant, &repair.queue, &repair.group);
             self.moved(repair.tenant, &repair.queue, &repair.group);
         }
         tracing::trace!(target: "reconcile", took = ?started.elapsed(), "repairs were read");

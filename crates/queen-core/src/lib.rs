@@ -50,6 +50,7 @@ mod spool;
 mod supervise;
 mod traces;
 mod transaction;
+mod undelivered;
 mod upkeep;
 mod wait;
 
@@ -68,4 +69,5 @@ pub use queen_spool::{
 };
 pub use spool::{BufferOptions, Drained};
 pub use supervise::{Beat, RestartLaw, TaskState};
+pub use undelivered::Receipt;
 pub use upkeep::UpkeepOptions;

@@ -2,7 +2,7 @@
 //! could not be written is not undone by an older row: it is written as soon as the database takes it.
 
 use std::sync::Weak;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use queen_storage::StorageError;
@@ -28,9 +28,11 @@ pub enum Mode {
     Push,
     /// Every pop is empty.
     Pop,
+    /// Every transaction is refused, to be tried again.
+    Transactions,
 }
 
-const MODES: [Mode; 2] = [Mode::Push, Mode::Pop];
+const MODES: [Mode; 3] = [Mode::Push, Mode::Pop, Mode::Transactions];
 
 impl Mode {
     /// Key of its row.
@@ -38,17 +40,20 @@ impl Mode {
         match self {
             Mode::Push => "maintenance_mode",
             Mode::Pop => "pop_maintenance_mode",
+            Mode::Transactions => "transaction_maintenance_mode",
         }
     }
 }
 
-/// Both modes.
+/// All modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Modes {
     /// Pushes are spooled.
     pub push: bool,
     /// Pops are empty.
     pub pop: bool,
+    /// Transactions are refused.
+    pub transactions: bool,
 }
 
 #[derive(Default)]
@@ -63,6 +68,9 @@ struct Flag {
 pub(crate) struct Maintenance {
     push: Flag,
     pop: Flag,
+    transactions: Flag,
+    /// Transactions that have begun and not ended.
+    under_way: AtomicUsize,
     /// The rows were read, or a flip came first.
     known: watch::Sender<bool>,
     /// A flip is owed to the database.
@@ -74,6 +82,8 @@ impl Maintenance {
         Maintenance {
             push: Flag::default(),
             pop: Flag::default(),
+            transactions: Flag::default(),
+            under_way: AtomicUsize::new(0),
             known: watch::Sender::new(false),
             owed: Notify::new(),
         }
@@ -83,6 +93,7 @@ impl Maintenance {
         match mode {
             Mode::Push => &self.push,
             Mode::Pop => &self.pop,
+            Mode::Transactions => &self.transactions,
         }
     }
 
@@ -96,6 +107,19 @@ impl Maintenance {
         self.pop.on.load(Ordering::Relaxed)
     }
 
+    /// Whether transactions are refused.
+    pub(crate) fn transactions(&self) -> bool {
+        self.transactions.on.load(Ordering::Relaxed)
+    }
+
+    /// Counts a transaction until what this gives is dropped; `None` while there may be none.
+    pub(crate) fn begin_transaction(&self) -> Option<UnderWay<'_>> {
+        // Counted before it is asked, so whoever switches the mode and then finds none under way is right.
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        let counted = UnderWay(&self.under_way);
+        (!self.transactions.on.load(Ordering::SeqCst)).then_some(counted)
+    }
+
     /// Whether the flags were read since the start: before that nothing may be replayed.
     pub(crate) fn is_known(&self) -> bool {
         *self.known.borrow()
@@ -104,6 +128,15 @@ impl Maintenance {
     /// Waits until they were.
     pub(crate) async fn known(&self) {
         let _ = self.known.subscribe().wait_for(|known| *known).await;
+    }
+}
+
+/// A transaction that is under way.
+pub(crate) struct UnderWay<'m>(&'m AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -116,11 +149,12 @@ impl Inner {
         match mode {
             Mode::Push => self.buffer.hurry(),
             Mode::Pop if enabled => self.gates.wake_everybody(),
-            Mode::Pop => {}
+            Mode::Pop | Mode::Transactions => {}
         }
         let (mode, event) = match mode {
             Mode::Push => ("push", "push_maintenance"),
             Mode::Pop => ("pop", "pop_maintenance"),
+            Mode::Transactions => ("transaction", "transaction_maintenance"),
         };
         tracing::warn!(target: "maintenance", event, enabled, "{mode} maintenance is switched");
     }
@@ -197,7 +231,8 @@ impl Broker {
     /// The modes in force here.
     pub fn maintenance(&self) -> Modes {
         let maintenance = &self.inner.modes;
-        Modes { push: maintenance.push(), pop: maintenance.pop() }
+        let (push, pop) = (maintenance.push(), maintenance.pop());
+        Modes { push, pop, transactions: maintenance.transactions() }
     }
 
     /// The modes as the database has them at this moment, put in force here; those in force when it is away.
@@ -229,10 +264,13 @@ impl Broker {
         mirrored
     }
 
-    /// Waits until the pushes that were on their way to the database have ended, however they did.
+    /// Waits until the pushes that were on their way to the database have ended, however they did, and with
+    /// [`Mode::Transactions`] the transactions, too.
     pub async fn pushes_landed(&self, most: Duration) -> bool {
         let landed = async {
-            while !self.inner.fusion.is_idle() {
+            let modes = &self.inner.modes;
+            let busy = || modes.transactions() && modes.under_way.load(Ordering::SeqCst) > 0;
+            while !self.inner.fusion.is_idle() || busy() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use queen_storage::groups::Repair;
 use queen_types::{Group, PartitionName, QueueName, TenantId, Timestamp};
+use tokio::time::Instant;
 
 use crate::broker::Inner;
 use crate::supervise::Beat;
 
 /// When the first pass comes, unless the interval is shorter.
 const FIRST: Duration = Duration::from_secs(5);
+/// Between two passes at least while there are pops: one small statement for the whole broker.
+const BUSY: Duration = Duration::from_secs(1);
 /// How long one pass may take before it counts as late.
 const STATEMENT: Duration = Duration::from_secs(60);
 
@@ -54,12 +57,19 @@ pub(crate) async fn run(inner: Weak<Inner>, every: Duration, again: bool, beat: 
     loop {
         let Some(broker) = inner.upgrade() else { return };
         beat.within(STATEMENT);
+        broker.caches.reconciling();
         if let Err(error) = broker.reconcile(&mut applied).await {
             tracing::debug!(target: "reconcile", %error, "what other brokers did could not be read");
         }
+        let caches = broker.caches.clone();
         drop(broker);
-        beat.within(pause);
-        tokio::time::sleep(pause).await;
+        beat.within(pause.max(BUSY));
+        let passed = Instant::now();
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            // Pops rely on what may have changed elsewhere.
+            () = caches.doubt.notified() => tokio::time::sleep_until(passed + BUSY.min(pause)).await,
+        }
         pause = every;
     }
 }

@@ -25,7 +25,8 @@ impl Broker {
     /// Commits every operation or none. A verdict of the database is an outcome, not an error.
     ///
     /// # Errors
-    /// [`Error::Pool`] when no connection could be had, [`Error::Overloaded`] when too much is under way.
+    /// [`Error::Pool`] when no connection could be had, [`Error::Overloaded`] when too much is under way or
+    /// [`crate::Mode::Transactions`] is on.
     ///
     /// # Cancel safety
     /// A dropped call may have committed. Repeating it is safe when every push carries its own transaction id.
@@ -39,6 +40,9 @@ impl Broker {
         if slots.is_empty() {
             return Ok(TxnOutcome::Committed(Vec::new()));
         }
+        let _under_way = self.inner.modes.begin_transaction().ok_or_else(|| {
+            Error::Overloaded("transactions are held back by push maintenance; try again later".to_owned())
+        })?;
         let admitted = self.inner.admission.enter(Lane::Push, tenant).await?;
         let outcome = self.inner.storage.transaction(tenant, &pushes, &acks, &request.required_leases).await;
         if let Ok(TxnSuccess { effects, .. }) = &outcome

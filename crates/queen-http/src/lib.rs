@@ -7,6 +7,7 @@ mod app;
 mod body;
 mod context;
 mod error;
+mod handed;
 mod options;
 mod reply;
 mod router;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
+use crate::handed;
 use crate::options::HttpOptions;
 use crate::service::{Router, router};
 use crate::shutdown::{Action, Event, Phase, Shutdown};
@@ -176,7 +177,8 @@ impl Connections {
         let router = self.router.clone();
         let (closing, dropping) = (self.closing.clone(), self.dropping.clone());
         self.tasks.spawn(async move {
-            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), router);
+            let (service, socket) = handed::connection(router, stream);
+            let connection = http1::Builder::new().serve_connection(TokioIo::new(socket), service);
             let mut connection = std::pin::pin!(connection);
             let ended = tokio::select! {
                 biased;

@@ -2,6 +2,7 @@ use crate::deadline::Call;
 use crate::error::PgError;
 use crate::line::Line;
 use crate::pipeline::{self, Frame, Step};
+use crate::seats::Seat;
 use crate::tx::Tx;
 use deadpool_postgres::{ClientWrapper, Object};
 use std::future::Future;
@@ -28,7 +29,8 @@ pub struct Conn {
 }
 
 pub(crate) enum Session {
-    Pooled(Object),
+    /// The seat is given back after the connection.
+    Pooled(Object, #[expect(dead_code, reason = "it is given back when dropped")] Seat),
     Own(ClientWrapper),
 }
 
@@ -154,7 +156,7 @@ impl Conn {
 
     pub(crate) fn client(&self) -> Option<&ClientWrapper> {
         self.session.as_ref().map(|session| match session {
-            Session::Pooled(object) => &**object,
+            Session::Pooled(object, _) => &**object,
             Session::Own(client) => client,
         })
     }
@@ -202,7 +204,7 @@ impl Conn {
 
     fn take_client(&mut self) -> Option<ClientWrapper> {
         self.session.take().map(|session| match session {
-            Session::Pooled(object) => Object::take(object),
+            Session::Pooled(object, _) => Object::take(object),
             Session::Own(client) => client,
         })
     }

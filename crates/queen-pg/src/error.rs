@@ -24,6 +24,9 @@ pub enum PgError {
     /// The TLS material of the options cannot be used.
     #[error("TLS to the database: {0}")]
     Tls(String),
+    /// Statements of one session ran on several connections to the server, or the other way round.
+    #[error("transaction pooling detected; connect directly or use session mode")]
+    Pooler,
     /// The deadline passed. Whether the work was done is unknown; a cancel was sent, the connection is gone.
     #[error("no answer from the database within {after:?}; the outcome is unknown")]
     Timeout {
@@ -53,7 +56,7 @@ pub enum PgError {
 impl PgError {
     /// What the failure means for whoever called.
     ///
-    /// A refused login (class 28) and a missing database (3D000) are [`FailureClass::Config`]; any other failure to
+    /// A refused login (class 28), a missing database (3D000) and a pooler that splits sessions are [`FailureClass::Config`]; any other failure to
     /// get a connection is transient, whatever its code.
     pub fn class(&self) -> FailureClass {
         match self {
@@ -61,7 +64,7 @@ impl PgError {
             PgError::Connect { sqlstate: Some(code), .. } if code.starts_with("28") || code == "3D000" => {
                 FailureClass::Config
             }
-            PgError::Tls(_) => FailureClass::Config,
+            PgError::Tls(_) | PgError::Pooler => FailureClass::Config,
             PgError::Value(_) => FailureClass::Permanent,
             PgError::PoolWait { .. }
             | PgError::Connect { .. }
@@ -111,12 +114,16 @@ impl PgError {
         PgError::Connect { message: why.to_owned(), sqlstate: None }
     }
 
+    pub(crate) fn pool_closed() -> PgError {
+        PgError::Closed("the pool is closed".to_owned())
+    }
+
     pub(crate) fn pool(error: PoolError, wait: Duration, connect: Duration) -> PgError {
         match error {
             PoolError::Timeout(TimeoutType::Wait) => PgError::PoolWait { waited: wait },
             PoolError::Timeout(_) => PgError::connect_timeout(connect),
             PoolError::Backend(error) => PgError::connect(error),
-            PoolError::Closed => PgError::Closed("the pool is closed".to_owned()),
+            PoolError::Closed => PgError::pool_closed(),
             other => PgError::Connect { message: other.to_string(), sqlstate: None },
         }
     }

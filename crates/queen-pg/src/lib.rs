@@ -15,6 +15,8 @@ mod line;
 mod options;
 mod pipeline;
 mod pool;
+mod pooler;
+mod seats;
 mod session;
 mod tid;
 mod timestamp;

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
-use queen_types::{Timestamp, Uuid};
+use queen_types::Uuid;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
@@ -199,14 +199,14 @@ pub(crate) fn scan(dir: &Path, disk: &dyn Disk) -> io::Result<Ledger> {
     Ok(ledger)
 }
 
-/// Events of a file. One that cannot be read counts as none here, and is found again when it is replayed.
+/// Events of a file, by the lengths of its records: what is in them is looked at when they are replayed. Its oldest event is
+/// the first.
 pub(crate) fn count(path: &Path, bytes: u64) -> Held {
     let mut held = Held { bytes, ..Held::default() };
     let Ok(mut reader) = FileReader::open(path) else { return held };
-    while let Ok(Entry::Record(_, event)) = reader.next_entry() {
-        held.events += 1;
-        let at: Option<Timestamp> = event.ok().and_then(|event| event.accepted_at);
-        held.oldest = [held.oldest, at].into_iter().flatten().min();
+    if let Ok(Entry::Record(_, event)) = reader.next_entry() {
+        held.oldest = event.ok().and_then(|event| event.accepted_at);
+        held.events = 1 + reader.skip_to_end().unwrap_or(0);
     }
     held
 }

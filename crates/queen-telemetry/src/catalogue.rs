@@ -124,6 +124,8 @@ catalogue! {
     DEGRADED Gauge "queen_degraded" "0 or 1" [] "1 while this broker serves without its database.";
     CONFIG_WARNINGS Gauge "queen_config_warnings" "warnings" [] "Warnings that the configuration raised at boot.";
 
+    POP_ANSWERS_LOST_TOTAL Counter "queen_pop_answers_lost_total" "answers" []
+        "Answers to pops whose client was gone before they left; their leases were given back.";
     POP_TARGETED_TOTAL Counter "queen_pop_targeted_total" "pops" [] "Queue-level pops that a hint led to one partition.";
     POP_WILDCARD_TOTAL Counter "queen_pop_wildcard_total" "pops" [] "Queue-level pops that looked for a candidate.";
     POP_FILL_WAIT_TOTAL Counter "queen_pop_fill_wait_total" "pops" [] "Pops held to fatten their batch (minPopWaitTime).";

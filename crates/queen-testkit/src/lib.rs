@@ -4,12 +4,14 @@
 //! the first [`db`] of a test process starts a cluster of its own, which ends with the process, however it ends.
 
 mod database;
+mod pooler;
 mod proxy;
 mod server;
 mod template;
 mod wait;
 
 pub use database::{TestDb, db, empty_db};
+pub use pooler::{Pooler, Turn};
 pub use proxy::FaultProxy;
 pub use server::VARIABLE;
 pub use wait::{wait_for, wait_until};

@@ -13,6 +13,8 @@ pub struct ModeRequest {
     pub enabled: bool,
     /// Answer only when the pushes that were under way have ended.
     pub wait: bool,
+    /// Transactions are refused meanwhile.
+    pub transactions: bool,
 }
 
 #[derive(Deserialize)]
@@ -21,6 +23,8 @@ struct RawMode {
     enabled: serde_json::Value,
     #[serde(default)]
     wait: Option<bool>,
+    #[serde(default, rename = "includeTransactions")]
+    transactions: Option<bool>,
 }
 
 impl ModeRequest {
@@ -38,7 +42,8 @@ impl ModeRequest {
         }
         let Obj(raw) = serde_json::from_str::<Obj<RawMode>>(text)?;
         let enabled = raw.enabled.as_bool().ok_or_else(missing)?;
-        Ok(ModeRequest { enabled, wait: raw.wait.unwrap_or(false) })
+        let transactions = enabled && raw.transactions.unwrap_or(false);
+        Ok(ModeRequest { enabled, wait: raw.wait.unwrap_or(false), transactions })
     }
 }
 
@@ -85,7 +90,7 @@ pub fn buffers(line: &BufferLine) -> Vec<u8> {
 }
 
 /// Body of `GET /api/v1/system/maintenance`.
-pub fn maintenance(push: bool, pop: bool, line: &BufferLine) -> Vec<u8> {
+pub fn maintenance(push: bool, pop: bool, transactions: bool, line: &BufferLine) -> Vec<u8> {
     json::object(|o| {
         o.bool("maintenanceMode", push)
             .bool("popMaintenanceMode", pop)
@@ -107,7 +112,8 @@ pub fn maintenance(push: bool, pop: bool, line: &BufferLine) -> Vec<u8> {
                     .int("quarantined", number(line.quarantined))
                     .int("bytes", number(line.bytes))
                     .bool("writable", line.writable);
-            });
+            })
+            .bool("includeTransactions", transactions);
     })
 }
 
@@ -320,9 +326,13 @@ mod tests {
 
     #[test]
     fn a_switch_needs_a_boolean() {
-        let on = ModeRequest { enabled: true, wait: false };
+        let on = ModeRequest { enabled: true, wait: false, transactions: false };
         assert_eq!(ModeRequest::parse(br#"{"enabled":true,"x":1}"#).unwrap(), on);
-        let waiting = ModeRequest { enabled: false, wait: true };
+        let all = ModeRequest { transactions: true, ..on };
+        assert_eq!(ModeRequest::parse(br#"{"enabled":true,"includeTransactions":true}"#).unwrap(), all);
+        let off = ModeRequest { enabled: false, wait: false, transactions: false };
+        assert_eq!(ModeRequest::parse(br#"{"enabled":false,"includeTransactions":true}"#).unwrap(), off);
+        let waiting = ModeRequest { wait: true, ..off };
         assert_eq!(ModeRequest::parse(br#"{"enabled":false,"wait":true}"#).unwrap(), waiting);
         for body in
             [&b"{}"[..], br#"{"enabled":"true"}"#, br#"{"enabled":null}"#, br#"{"enabled":1}"#, b"[]", b"5"]
@@ -340,7 +350,7 @@ mod tests {
         let line =
             BufferLine { pending: 12, db_healthy: true, ready_bytes: 1024 * 1024, ..BufferLine::default() };
         assert!(text(buffers(&line)).starts_with(r#"{"pending":12,"failed":0,"dbHealthy":true,"worker":0,"#));
-        let body = text(maintenance(true, false, &line));
+        let body = text(maintenance(true, false, false, &line));
         assert!(body.contains(r#""failedFiles":{"count":0,"totalBytes":1048576,"totalMB":1.0,"failoverCount":0,"qos0Count":0}"#), "{body}");
         assert!(body.starts_with(r#"{"maintenanceMode":true,"popMaintenanceMode":false,"bufferedMessages":12,"bufferHealthy":true,"#));
     }

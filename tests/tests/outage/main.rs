@@ -7,6 +7,7 @@ mod cut;
 mod full_disk;
 mod maintenance;
 mod order;
+mod pace;
 mod permanent;
 mod restart;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use queen_core::PgOptions;
 use queen_pgcluster::{Cluster, ClusterOptions, Shutdown};
-use queen_testkit::FaultProxy;
+use queen_testkit::{FaultProxy, Pooler, Turn};
 
 use crate::program::{Program, between, http, run, wait_until};
 use crate::settings::{Settings, free_port, loopback};
@@ -93,6 +93,32 @@ async fn a_database_of_another_kind_is_refused_whenever_it_comes() {
     proxy.restore();
     program.line_with("the broker cannot go on");
     assert_eq!(program.ended().code(), Some(1));
+}
+
+/// A pooler that gives each transaction another session is refused, before anything goes wrong behind it.
+#[tokio::test]
+async fn a_pooler_in_transaction_mode_is_refused() {
+    let db = queen_testkit::empty_db().await.unwrap();
+    for (connections, turn) in [(1, Turn::Last), (2, Turn::Last), (2, Turn::Longest), (3, Turn::Longest)] {
+        let pooler = Pooler::start(&db.options(), connections, turn).await.unwrap();
+        let pg = PgOptions { host: "127.0.0.1".to_owned(), port: pooler.port(), ..db.options() };
+        let settings = Settings::on(pg, free_port());
+        let pairs: Vec<(String, String)> =
+            settings.pairs().iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        // The pooler lives on this runtime.
+        let ran = tokio::task::spawn_blocking(move || {
+            let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+            run(&[], &pairs)
+        });
+        let (code, _, err) = ran.await.unwrap();
+        assert_eq!(code, Some(1), "{connections} {turn:?}");
+        assert!(
+            err.contains("transaction pooling detected; connect directly or use session mode"),
+            "{connections} {turn:?}: {err}"
+        );
+    }
+    let tables = "SELECT 1 FROM pg_namespace WHERE nspname = 'queen'";
+    assert!(db.connect().await.unwrap().query(tables, &[]).await.unwrap().is_empty(), "nothing was made");
 }
 
 /// L-04: brokers that boot at once on an empty database wait for each other.

@@ -96,3 +96,20 @@ async fn a_balancer_gets_time_to_notice() {
     assert_eq!(program.ended().code(), Some(0));
     assert!(began.elapsed() >= Duration::from_millis(1500));
 }
+
+/// A background task that cannot be kept running ends the broker, in order and with a code of its own.
+#[tokio::test]
+async fn a_task_that_ends_too_often_ends_the_process_with_70() {
+    let db = queen_testkit::db().await.unwrap();
+    let port = free_port();
+    let settings = Settings::new(&db, port);
+    let mut program = Program::start(&["provoke", "reconcile"], &settings.pairs());
+    program.line_with("listening");
+    assert!(program.line_with("the broker cannot go on").contains("reconcile"));
+    program.line_with("shutdown complete");
+    assert_eq!(program.ended().code(), Some(70));
+    // Nothing is left behind that the next one would trip over.
+    let mut next = Program::start(&[], &settings.pairs());
+    next.line_with("listening");
+    assert_eq!(next.stop(), Some(0));
+}

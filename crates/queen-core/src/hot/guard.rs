@@ -82,8 +82,8 @@ fn left(outcome: Outcome, hint: CursorHint) -> Option<CursorHint> {
     match outcome {
         Outcome::Taken { row, .. } => Some(CursorHint::At(row)),
         Outcome::Spent(_) => None,
-        // The next claim looks for it.
-        Outcome::Open => Some(CursorHint::Unknown),
+        // The next claim looks for it, and makes it should it be gone.
+        Outcome::Open | Outcome::Nothing => Some(CursorHint::Unknown),
         // A first claim that was refused: somebody else made the cursor, or is about to.
         _ => matches!(hint, CursorHint::Missing { .. }).then_some(CursorHint::Unknown),
     }

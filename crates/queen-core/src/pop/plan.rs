@@ -37,6 +37,11 @@ impl Plan {
             plan.add(candidate.partition, queue, candidate.name.clone(), request, row, seed);
             if let Some(added) = plan.candidates.last_mut() {
                 added.cursor = CursorHint::from_u64(candidate.tag);
+                // A cursor that was seen and is gone went with its group, which begins anew once that is known; it is not
+                // made again where the group began in its former life.
+                if added.cursor.row().is_some() {
+                    added.seed = Seed::Newest;
+                }
             }
         }
         plan

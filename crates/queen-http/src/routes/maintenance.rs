@@ -41,13 +41,16 @@ pub(super) async fn buffers(app: &App) -> Answer {
 /// `GET /api/v1/system/maintenance`
 pub(super) async fn get(app: &App) -> Answer {
     let modes = app.broker.fresh_maintenance().await;
-    reply::ok(queen_wire::maintenance(modes.push, modes.pop, &buffer_line(app).await))
+    reply::ok(queen_wire::maintenance(modes.push, modes.pop, modes.transactions, &buffer_line(app).await))
 }
 
 /// `POST /api/v1/system/maintenance`
 pub(super) async fn set(app: &App, call: Call<'_>) -> Result<Answer, ApiError> {
     let request = ModeRequest::parse(&call.body)?;
-    let mirrored = app.broker.set_maintenance(Mode::Push, request.enabled).await;
+    let mut mirrored = app.broker.set_maintenance(Mode::Push, request.enabled).await;
+    if request.transactions != app.broker.maintenance().transactions {
+        mirrored &= app.broker.set_maintenance(Mode::Transactions, request.transactions).await;
+    }
     let landed = if request.wait { Some(app.broker.pushes_landed(QUIET_PATIENCE).await) } else { None };
     let line = buffer_line(app).await;
     Ok(reply::ok(queen_wire::maintenance_set(request.enabled, &line, mirrored, landed)))

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
+use queen_core::Receipt;
 use queen_core::api::{PartitionBatch, PopAnswer, PopRequest, PopTarget};
 use queen_types::{PartitionName, QueueName};
 use queen_wire::{MessageLine, PartitionLine, PopQuery, PopWriter, pop_refusal};
@@ -8,6 +9,7 @@ use queen_wire::{MessageLine, PartitionLine, PopQuery, PopWriter, pop_refusal};
 use super::Call;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::handed::Delivers;
 use crate::options::HttpOptions;
 use crate::reply::{self, Answer};
 
@@ -45,6 +47,10 @@ async fn pop(
     queue: &str,
 ) -> Result<Answer, ApiError> {
     let group = query.group.clone();
+    let asked = match &target {
+        PopTarget::Queue(queue) | PopTarget::Partition(queue, _) => Some(queue.clone()),
+        PopTarget::Discovery { .. } => None,
+    };
     let wait = wait(&query, &app.options);
     let request = PopRequest {
         target,
@@ -56,12 +62,14 @@ async fn pop(
         lease_seconds: query.lease_seconds,
         start: query.start,
     };
-    let answer =
-        app.broker.pop(call.context.tenant, request).await.map_err(|e| ApiError::core("pop failed", e))?;
-    Ok(match render(&answer, queue, group.as_str()) {
-        Some(body) => reply::ok(body),
-        None => reply::no_content(),
-    })
+    let tenant = call.context.tenant;
+    let answer = app.broker.pop(tenant, request).await.map_err(|e| ApiError::core("pop failed", e))?;
+    let Some(body) = render(&answer, queue, group.as_str()) else { return Ok(reply::no_content()) };
+    let mut reply = reply::ok(body);
+    if let Some(receipt) = Receipt::of(tenant, asked.as_ref(), &group, &answer) {
+        reply.extensions_mut().insert(Delivers { broker: app.broker.clone(), receipt });
+    }
+    Ok(reply)
 }
 
 /// How long the pop may park. No time at all is one attempt.

@@ -7,6 +7,7 @@ mod ack;
 mod configure;
 mod edge;
 mod lease;
+mod lost;
 mod operator;
 mod outage;
 mod pop;

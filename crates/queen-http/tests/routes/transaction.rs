@@ -62,3 +62,30 @@ async fn refusals_have_the_shape_of_an_answer() {
     let empty = edge.post("/api/v1/transaction", r#"{"operations":[]}"#).await.json();
     assert_eq!((&empty["success"], &empty["results"]), (&json!(true), &json!([])));
 }
+
+#[tokio::test]
+async fn maintenance_may_hold_transactions_back_too() {
+    const TRANSACTION: &str = r#"{"operations":[{"type":"push","items":[{"queue":"held","payload":1}]}]}"#;
+    let edge = Edge::start().await;
+    let beside = edge.beside().await;
+    let set = async |body: &str| edge.post("/api/v1/system/maintenance", body.to_owned()).await.json();
+    assert_eq!(set(r#"{"enabled":true}"#).await["mirrored"], true);
+    assert_eq!(
+        edge.post("/api/v1/transaction", TRANSACTION).await.json()["success"],
+        true,
+        "it is not asked for"
+    );
+
+    let answer = set(r#"{"enabled":true,"includeTransactions":true,"wait":true}"#).await;
+    assert_eq!((&answer["mirrored"], &answer["quiet"]), (&true.into(), &true.into()));
+    let refused = edge.post("/api/v1/transaction", TRANSACTION).await;
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert!(refused.refusal(503).contains("held back by push maintenance"));
+    // Another broker takes it over with the mode.
+    assert_eq!(beside.get("/api/v1/system/maintenance").await.json()["includeTransactions"], true);
+    assert_eq!(beside.post("/api/v1/transaction", TRANSACTION).await.status, 503);
+
+    set(r#"{"enabled":false}"#).await;
+    assert_eq!(edge.get("/api/v1/system/maintenance").await.json()["includeTransactions"], false);
+    assert_eq!(edge.post("/api/v1/transaction", TRANSACTION).await.json()["success"], true);
+}

@@ -207,3 +207,31 @@ async fn a_plain_record_reads_as_the_public_one() {
     assert!(!String::from_utf8_lossy(&bytes).contains("tenant"), "of the default tenant nothing is said");
     assert_eq!(names(dir.path()).len(), 3, "the file, the lock, and failed/");
 }
+
+/// Whatever stands in the records: a start does not read them.
+#[tokio::test]
+async fn a_start_counts_by_the_lengths_of_the_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = Spool::open(options(dir.path())).unwrap();
+    append(&spool, 0..1000).await;
+    spool.close();
+    let path = dir.path().join(names(dir.path()).into_iter().find(|n| n.ends_with(".buf")).unwrap());
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.len() - 5;
+    bytes[at] ^= 1;
+    // The beginning of one more, whose write was cut off.
+    bytes.extend_from_slice(&[200, 0, 0, 0, 1, 2, 3, 4, b'{']);
+    std::fs::write(&path, &bytes).unwrap();
+    // A file of the public broker beside it.
+    let body = br#"{"queue":"q","partition":"p","transactionId":"t","payload":1}"#;
+    let mut public = Vec::new();
+    for _ in 0..3 {
+        public.extend_from_slice(&u32::try_from(body.len()).unwrap().to_le_bytes());
+        public.extend_from_slice(body);
+    }
+    std::fs::write(dir.path().join("queen-1700000000000-00000000.buf"), public).unwrap();
+    let again = Spool::open(options(dir.path())).unwrap();
+    let status = again.status();
+    assert_eq!((status.pending, status.pending_files), (1003, 2));
+    assert_eq!(status.oldest.unwrap().0, 1_900_000_000_000_000);
+}

@@ -1,5 +1,7 @@
 //! First contact of a group with a queue: registration, once, and the seeding of its cursors.
 
+use std::time::Duration;
+
 use queen_pg::{PgTimestamp, Row, step};
 use queen_types::{Group, PartitionId, QueueId, QueueName, StartPoint, TenantId, Timestamp};
 
@@ -68,6 +70,9 @@ impl Storage {
     /// Registers the group on the queue unless it is registered, in which case `start` does not matter. The queue row
     /// is made when missing.
     ///
+    /// `seen`: how long ago the caller saw it registered, if pops may have relied on that since. If the group was deleted
+    /// in this time, one that starts at `new` starts there, so that nothing is missed that came meanwhile.
+    ///
     /// Concurrent first contacts, through any brokers, wait for the one that inserts the record and agree with it.
     ///
     /// # Errors
@@ -78,6 +83,7 @@ impl Storage {
         queue: &QueueName,
         group: &Group,
         start: StartPoint,
+        seen: Option<Duration>,
     ) -> Result<Registration, StorageError> {
         for _ in 0..ATTEMPTS {
             let found = crate::admin::load_queue(&self.inner.pool, tenant, queue).await?;
@@ -85,7 +91,7 @@ impl Storage {
                 self.subscribe_queue(tenant, queue).await?;
                 continue;
             };
-            match self.register_on(tenant, row.id, group, start).await {
+            match self.register_on(tenant, row.id, group, start, seen).await {
                 // The queue was deleted in between.
                 Err(error) if error.sqlstate() == Some("23503") => {}
                 result => return result,
@@ -148,6 +154,7 @@ impl Storage {
         queue: QueueId,
         group: &Group,
         start: StartPoint,
+        seen: Option<Duration>,
     ) -> Result<Registration, StorageError> {
         let mut conn = self.inner.pool.get().await?;
         let group = group.as_str();
@@ -160,9 +167,11 @@ impl Storage {
             StartPoint::New => ("new", None),
             StartPoint::At(at) => ("timestamp", Some(at)),
         };
+        let seen = seen.map(|ago| ago.as_secs_f64());
         let mut tx = conn.begin();
-        let inserted =
-            tx.query(sql::POP_REGISTER, &[&tenant.0, &group, &queue.0, &mode, &at.map(PgTimestamp)]).await?;
+        let inserted = tx
+            .query(sql::POP_REGISTER, &[&tenant.0, &group, &queue.0, &mode, &at.map(PgTimestamp), &seen])
+            .await?;
         let Some(row) = inserted.first() else {
             let stored =
                 tx.commit_with(&[step(sql::POP_REGISTRATION, &[&tenant.0, &group, &queue.0])]).await?;
@@ -170,13 +179,14 @@ impl Storage {
             return Ok(Registration { queue, seed: stored_seed(row)?, first: false });
         };
         let seed = stored_seed(row)?;
+        let since_deletion = row.get::<_, bool>(2).then(|| row.get::<_, PgTimestamp>(1));
         match start {
             // Cursors are made when they are first claimed; there is nothing to remember before.
             StartPoint::All => tx.commit().await?,
             StartPoint::New | StartPoint::At(_) => {
                 let from = match start {
                     StartPoint::At(at) => Some(PgTimestamp(at)),
-                    StartPoint::New | StartPoint::All => None,
+                    StartPoint::New | StartPoint::All => since_deletion,
                 };
                 tx.commit_with(&[step(sql::POP_SEED, &[&queue.0, &group, &from])]).await?;
             }

@@ -290,7 +290,7 @@ fn modes_and_the_spool() {
         writable: true,
     };
     check("buffers", buffers(&line));
-    check("maintenance", maintenance(true, false, &line));
+    check("maintenance", maintenance(true, false, false, &line));
     check("maintenance.set", maintenance_set(true, &line, false, Some(true)));
     check("maintenance.set_at_once", maintenance_set(false, &line, true, None));
     check("maintenance.pop", pop_maintenance(true));
