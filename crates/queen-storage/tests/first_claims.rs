@@ -31,7 +31,7 @@ impl Bed {
             }
         }
         let registered =
-            storage.register(TenantId::DEFAULT, &queue, &Group::queue_mode(), StartPoint::All).await?;
+            storage.register(TenantId::DEFAULT, &queue, &Group::queue_mode(), StartPoint::All, None).await?;
         Ok(Bed { db, storage, queue: registered.queue })
     }
 
