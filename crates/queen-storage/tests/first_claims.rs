@@ -176,6 +176,20 @@ async fn a_hint_that_is_out_of_date_costs_nothing_but_a_look() -> anyhow::Result
     Ok(())
 }
 
+/// Broken by a budget that runs over candidates which turn out to have a cursor: the pop would come back with too little.
+#[tokio::test]
+async fn what_is_not_claimed_takes_nothing_from_the_budget() -> anyhow::Result<()> {
+    let bed = Bed::new(3).await?;
+    let group = Group::queue_mode();
+    let hints = bed.hints(&group).await?;
+    assert_eq!(taken(&bed.claim(&claim(&group, 1, &hints[..1])).await?), [(hints[0].0, 0, 1, 1)]);
+    let rest = bed.claim(&claim(&group, 12, &hints)).await?;
+    let given: Vec<(PartitionId, i64)> =
+        rest.segments.iter().map(|s| (s.partition, s.frames as i64)).collect();
+    assert_eq!(given, [(hints[1].0, 4), (hints[1].0, 4), (hints[2].0, 4)]);
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_cursor_that_somebody_makes_now_is_not_waited_for() -> anyhow::Result<()> {
     let bed = Bed::new(1).await?;

@@ -1,6 +1,7 @@
 -- Leases partitions on which the caller knows a group to have no cursor yet, and hands out their first messages: what
 -- claim.sql does at a group's first claims of a queue that holds nothing back and that the group reads from its beginning.
--- Half of the work of claim.sql there: nothing is looked up but the newest segment and what is handed out. Several pops
+-- Half of the work of claim.sql there: nothing is looked up but the newest segment, what is handed out, and that there is
+-- no cursor. Several pops
 -- share one execution and one commit; each has its own budget of messages and bytes, which runs over its candidates in
 -- order.
 --
@@ -34,8 +35,15 @@ WITH spans AS MATERIALIZED (
             WHERE p.ctid = i.home AND p.id = i.partition_id
             FOR KEY SHARE SKIP LOCKED
         ) home
+        -- A cursor that is there all the same must not take from the budget.
+        LEFT JOIN LATERAL (
+            SELECT TRUE AS there FROM queen.log_consumers c
+            WHERE c.partition_id = i.partition_id AND c.consumer_group = i.consumer_group
+            OFFSET 0
+        ) c ON TRUE
         -- Two that make the same cursor do not wait for each other; claim.sql takes the same lock.
-        WHERE pg_try_advisory_xact_lock(hashtextextended(i.consumer_group, uuid_hash_extended(i.partition_id, 7781200)))
+        WHERE c.there IS NULL
+          AND pg_try_advisory_xact_lock(hashtextextended(i.consumer_group, uuid_hash_extended(i.partition_id, 7781200)))
         OFFSET 0
     ) h
     CROSS JOIN LATERAL (
